@@ -21,6 +21,8 @@ myst_enable_extensions = ["colon_fence"]
 source_suffix = {".md": "markdown"}
 exclude_patterns = ["_build"]
 nitpicky = True
+# Otherwise the two dashes of an option become one, and quotes that are typed become curled.
+smartquotes = False
 
 html_theme = "furo"
 html_title = "ccplay"

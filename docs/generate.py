@@ -20,9 +20,11 @@ HERE = Path(__file__).parent / "reference"
 
 
 def table(heads: tuple[str, ...], rows: Iterable[Iterable[object]]) -> str:
-    """Return a Markdown table."""
-    lines = [heads, ["---"] * len(heads), *rows]
-    return "\n".join("| " + " | ".join(map(_cell, line)) + " |" for line in lines) + "\n"
+    """Return a Markdown table without the columns that are empty; a meaning must not be."""
+    cells = [[_cell(value) for value in row] for row in rows]
+    kept = [n for n, head in enumerate(heads) if head == "meaning" or any(row[n] for row in cells)]
+    lines = [heads, ["---"] * len(heads), *cells]
+    return "\n".join("| " + " | ".join(line[n] for n in kept) + " |" for line in lines) + "\n"
 
 
 def _cell(value: object) -> str:
@@ -312,14 +314,16 @@ def settings() -> str:
         "## The file",
         _properties(whole),
     ]
+    kinds = ["## Kinds of values"]
     for name, shape in whole["$defs"].items():
+        inner = list(_inner(shape))
+        if not inner and name not in _ELSEWHERE:
+            joint = ": " if "enum" in shape else ", " if "examples" in shape else ""
+            kinds += [f"### {name}", f"{_KINDS[name]}{joint}{joint and _bounds(shape)}."]
+            continue
         lines.append(f"## {name}")
         if name in _ELSEWHERE:
             lines.append(_ELSEWHERE[name]())
-            continue
-        inner = list(_inner(shape))
-        if not inner:
-            lines.append(f"{_KINDS.get(name, 'A value')}: {_bounds(shape)}.")
             continue
         if about := shape.get("description"):
             lines.append(f"{about}.")
@@ -330,7 +334,7 @@ def settings() -> str:
             if each is not shape and each.get("description"):
                 lines.append(str(each["description"]))
             lines.append(_properties(each))
-    return "\n\n".join(lines) + "\n"
+    return "\n\n".join([*lines, *kinds]) + "\n"
 
 
 _KINDS = {
@@ -381,9 +385,9 @@ def _inner(shape: Mapping[str, Any]) -> Iterator[Mapping[str, Any]]:
     """Yield the tables that a definition consists of."""
     if "properties" in shape:
         yield shape
-    for key in ("oneOf", "anyOf", "allOf"):
-        for each in shape.get(key, ()):
-            yield from _inner(each)
+    items = [shape["items"]] if "items" in shape else []
+    for each in (*items, *shape.get("oneOf", ()), *shape.get("anyOf", ()), *shape.get("allOf", ())):
+        yield from _inner(each)
 
 
 def _constants(shape: Mapping[str, Any]) -> str:
@@ -413,13 +417,14 @@ def _bounds(shape: Mapping[str, Any], page: str = "") -> str:
     if "minimum" in shape or "maximum" in shape:
         words.append(f"{shape.get('minimum', '')} to {shape.get('maximum', '')}".strip())
     if "items" in shape:
-        words.append(f"list of {_bounds(shape['items'], page) or 'tables'}")
+        item = _bounds(shape["items"], page)
+        words.append("list of tables" if item in ("", "table") else f"list of {item}")
     for key in ("anyOf", "oneOf"):
         words += [found for each in shape.get(key, ()) if (found := _bounds(each, page))]
     if examples := shape.get("examples"):
         words.append("such as " + ", ".join(code(each) for each in examples))
     if not words and isinstance(shape.get("type"), str):
-        words.append(str(shape["type"]))
+        words.append("table" if shape["type"] == "object" else str(shape["type"]))
     return "; ".join(dict.fromkeys(words))
 
 

@@ -237,7 +237,7 @@ class CaseResult(TrafficResults, frozen=True, kw_only=True):
     checkpoint: Checkpoint | None = None
     """State of the race when the first flow of a fixed size was done; null if none was."""
     jain: float | None = None
-    """Fairness index of the flows' goodput while all of them ran; see ``fairness``."""
+    """Jain's fairness index of the flows' goodput while all of them ran; 1 if all are equal."""
     converged_s: float | None = None
     """Seconds from the last flow's start until the flows first shared fairly; null if they never
     did."""
@@ -246,7 +246,7 @@ class CaseResult(TrafficResults, frozen=True, kw_only=True):
     goodput of all; null for fewer than two flows."""
     loss_synchronisation: float | None = None
     """Share of the flows that lose packets in one congestion event, mean over all events: 1 if all
-    lose together; see ``analysis.sharing``."""
+    lose together."""
     rpm: float | None = None
     """Round trips per minute under load, after draft-ietf-ippm-responsiveness, by pings and
     srtt."""

@@ -27,7 +27,7 @@ class Hello(Event, Generic[AnyStart_co], frozen=True):
     """The first event of every stream and so the first line of every recording."""
 
     format: Count
-    """Version of the stream's format; see ``wire.FORMAT``."""
+    """Version of the stream's format."""
     version: str
     """Version of ccplay."""
     wall_time: WallTime

@@ -98,7 +98,7 @@ class QdiscRows(Value, frozen=True):
 
 
 class Sweeps(Event, frozen=True):
-    """The sweeps of some seconds, the first at ``t``, as in recordings; see ``sweep_codec``.
+    """The sweeps of some seconds, the first at ``t``, packed as in recordings.
 
     All these sweeps have the same flows and links, with the same algorithms and disciplines.
     """

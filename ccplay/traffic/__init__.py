@@ -81,8 +81,8 @@ class RunResult(msgspec.Struct, frozen=True, kw_only=True):
     """Point of the case in the file's matrix, by axis."""
     repeat: int = 1
     attempt: int = 1
-    """Number of the attempt; more than 1 if earlier ones could not be trusted, see
-    ``Result.discarded``."""
+    """Number of the attempt; more than 1 if earlier ones could not be trusted: the result has them
+    under ``discarded``."""
     recording: str | None = None
     """Path of the recording, relative to the result's file."""
     machine: str | None = None
