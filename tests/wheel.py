@@ -60,12 +60,9 @@ def main(wheel: Path) -> int:
         for each in missing:
             print(f"not installed: {each}")
         clang = shutil.which("clang") and shutil.which("bpftool")
-        failed = [
-            line
-            for line, code in (*_TRIED, *(_IN_C if clang else ()))
-            if not _works(place, line, code)
-        ]
-    print(f"{len(_TRIED) - len(failed)} commands of the wheel work, {len(failed)} failed")
+        tried = (*_TRIED, *(_IN_C if clang else ()))
+        failed = [line for line, code in tried if not _works(place, line, code)]
+    print(f"{len(tried) - len(failed)} commands of the wheel work, {len(failed)} failed")
     return 1 if failed or missing else 0
 
 
