@@ -29,7 +29,7 @@ _GRACE_S = 1.5
 _ABOUT = """\
 A lesson shows pages beside the running network: read, predict, see, ask why. The measurements of
 the run decide which answer is right. Write one of your own in a text editor: a scenario with
-[[lesson.pages]], see scenarios/README.md.
+[[lesson.pages]]. ccplay new lesson NAME writes a template.
 """
 
 

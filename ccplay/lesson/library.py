@@ -80,9 +80,8 @@ def open_lesson(name_or_path: str, settings: tuple[str, ...] = ()) -> Opened:
             raise ScenarioError(f"{text}{hint}") from None
     scenario = load(path, settings)
     if scenario.lesson is None:
-        raise ScenarioError(
-            f"{path.name} has no lesson: add [[lesson.pages]] (see scenarios/README.md)"
-        )
+        hint = "ccplay new lesson NAME writes an example"
+        raise ScenarioError(f"{path.name} has no lesson: add [[lesson.pages]] ({hint})")
     opened = Opened(scenario, scenario.lesson)
     _check_metrics(opened)
     return opened

@@ -56,7 +56,7 @@ def quote(value: object) -> str:
 
 def did_you_mean(word: str, known: Iterable[str]) -> str:
     """Return ``; did you mean "cubic"?``, or all known names if none is similar."""
-    known = tuple(islice(known, _MOST_KNOWN + 1))
+    known = tuple(dict.fromkeys(islice(known, _MOST_KNOWN + 1)))
     if len(word) <= _LONGEST_WORD and (near := _nearest(word.lower(), known[:_MOST_KNOWN])):
         return f"; did you mean {quote(near[0])}?"
     names = [quote(each) if "," in each else each for each in known[:_MOST_SHOWN]]
