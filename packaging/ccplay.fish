@@ -140,7 +140,7 @@ complete -c ccplay -n '__fish_seen_subcommand_from evaluate' -l only -r -d 'thes
 complete -c ccplay -n '__fish_seen_subcommand_from evaluate' -l quick -d 'fewer points, shorter runs, each made once'
 complete -c ccplay -n '__fish_seen_subcommand_from evaluate' -l references -d 'run published experiments instead, and write a report that draws ours over theirs'
 complete -c ccplay -n '__fish_seen_subcommand_from evaluate' -l list -d 'list the criteria'
-complete -c ccplay -n '__fish_seen_subcommand_from evaluate' -l out -r -d 'directory of runs, verdicts and page (default evaluation-NAME; the same command resumes)'
+complete -c ccplay -n '__fish_seen_subcommand_from evaluate' -l out -r -d 'directory of runs, verdicts and page (default evaluation-NAME, with --quick evaluation-NAME-quick; the same command resumes)'
 complete -c ccplay -n '__fish_seen_subcommand_from evaluate' -l baseline -r -d 'compare with the evaluation in this directory'
 complete -c ccplay -n '__fish_seen_subcommand_from evaluate' -l jobs -r -d 'run N labs in parallel (default 1; with --quick one for each core, at most 2)'
 complete -c ccplay -n '__fish_seen_subcommand_from evaluate' -l repeats -r -d 'run every case N times'

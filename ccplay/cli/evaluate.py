@@ -76,8 +76,8 @@ def add_evaluate(parser: argparse.ArgumentParser) -> None:
         "--out",
         type=Path,
         metavar="DIR",
-        help="directory of runs, verdicts and page (default evaluation-NAME; the same command "
-        "resumes)",
+        help="directory of runs, verdicts and page (default evaluation-NAME, with --quick "
+        "evaluation-NAME-quick; the same command resumes)",
     )
     parser.add_argument(
         "--baseline", type=Path, metavar="DIR", help="compare with the evaluation in this directory"
@@ -213,7 +213,7 @@ def _wanted(arguments: argparse.Namespace, kind: str) -> Wanted:
         against=tuple(each for each in others if each != subject),
         only=arguments.only,
         quick=arguments.quick,
-        out=arguments.out or Path(f"evaluation-{subject.name}"),
+        out=arguments.out or Path(f"evaluation-{subject.name}{'-quick' * arguments.quick}"),
         baseline=None if arguments.baseline is None else read_evaluation(arguments.baseline),
         own=own,
         own_queues=own_queues,

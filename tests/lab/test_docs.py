@@ -23,8 +23,8 @@ TUTORIALS = {
 
 SHORTER = {
     "ccplay evaluate bbr --only collapse,high-loss,harm --quick": "--only collapse",
-    "ccplay evaluate mine.bpf.c --quick": "--only collapse",
-    "ccplay evaluate mine.bpf.c": "--only collapse --repeats 1 --against cubic --jobs 4",
+    "ccplay evaluate mine.bpf.c --quick": "--only reordering",
+    "ccplay evaluate mine.bpf.c": "--only reordering --repeats 1 --against cubic --jobs 4",
     "ccplay lesson bufferbloat --headless": "--hz 10",
     "ccplay lesson bufferbloat-lab --headless": "--hz 10",
     "ccplay lesson queues.toml --share --web 0.0.0.0:8000": "--web 127.0.0.1:0",
@@ -44,7 +44,7 @@ SCREENS = {
     "ccplay race.toml": "flow 2 starts",
     "ccplay lesson bufferbloat-lab": "Part 1 > 1\r\r > reveal > \r > 0.99 s",
     "ccplay lesson queues.toml --share --web 0.0.0.0:8000": "127.0.0.1",
-    "ccplay replay evaluation-bbr/collapse/runs/algorithm-bbr-loss-30-1.ccplay": "flow 1 starts",
+    "ccplay replay evaluation-bbr-quick/collapse/runs/algorithm-bbr-loss-30-1.ccplay": "1 starts",
     "ccplay --algorithm mine.bpf.c": "Reno alone > c > mine",
     "ccplay --discipline mine.py": "Reno alone > q > mine",
 }
