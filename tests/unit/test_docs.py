@@ -1,28 +1,26 @@
 """What the documentation says: its commands parse, its files load, and it leaves nothing out."""
 
-import importlib.util
 import re
+import runpy
 import shlex
 import tomllib
 from collections.abc import Iterator
 from pathlib import Path
-from types import ModuleType
 
 import pytest
 
 from ccplay import cli
+from ccplay.lab.custom.trial import try_discipline
 from ccplay.lesson import library as lessons
 from ccplay.scenario import library as scenarios
 from ccplay.scenario.reading import load
 
 ROOT = Path(__file__).parents[2]
+REFERENCE = runpy.run_path(str(ROOT / "docs" / "generate.py"))["PAGES"]
+"""Pages made from the code: their text, by name."""
 PAGES = [
-    *(ROOT / "docs").glob("*.md"),
-    *(ROOT / "docs").glob("[theh]*/*.md"),
-    *(ROOT / "docs" / "reference" / f"{name}.md" for name in ("scenarios", "timeline", "lessons")),
-    *(ROOT / "docs" / "reference" / f"{name}.md" for name in ("experiments", "measured")),
-    ROOT / "README.md",
-    ROOT / "scenarios" / "README.md",
+    *(page for page in sorted((ROOT / "docs").rglob("*.md")) if page.stem not in REFERENCE),
+    *(ROOT / "README.md", ROOT / "scenarios" / "README.md"),
 ]
 
 
@@ -84,25 +82,16 @@ def test_toml_of_the_documentation_is_valid(page: str, text: str, tmp_path: Path
     assert load(tmp_path / "page.toml").cases, page
 
 
-@pytest.fixture(scope="module")
-def generate() -> ModuleType:
-    return _imported("generate")
+def test_the_discipline_of_the_tutorial_works() -> None:
+    page = ROOT / "docs" / "tutorials" / "own-discipline.md"
+    source = page.read_text(encoding="utf-8").partition("```python\n")[2].partition("```")[0]
+    assert len(source.splitlines()) < 25
+    found = try_discipline("late", source)
+    assert found.mistakes == []
+    assert found.dropped > 0
 
 
-def test_pictures_are_drawn_by_what_there_is() -> None:
-    assert callable(_imported("pictures").write)
-
-
-def _imported(name: str) -> ModuleType:
-    spec = importlib.util.spec_from_file_location(name, ROOT / "docs" / f"{name}.py")
-    assert spec is not None
-    assert spec.loader is not None
-    module = importlib.util.module_from_spec(spec)
-    spec.loader.exec_module(module)
-    return module
-
-
-def test_the_reference_leaves_nothing_out(generate: ModuleType) -> None:
+def test_the_reference_leaves_nothing_out() -> None:
     """The lists of the code, each against the page that should have all of it."""
     import typing
 
@@ -137,9 +126,9 @@ def test_the_reference_leaves_nothing_out(generate: ModuleType) -> None:
         "exit-codes": ["0", "1", "2", "3", "4", "5", "6", "129", "130", "143"],
         "preferences": [each for each in Preferences.__struct_fields__ if each != "mistakes"],
     }
-    assert expected.keys() == generate.PAGES.keys()
+    assert expected.keys() == REFERENCE.keys()
     for name, items in expected.items():
-        page = generate.PAGES[name]()
+        page = REFERENCE[name]()
         assert [each for each in items if each not in page] == [], name
         assert re.findall(r"(?m)^(\| [^|]+) \|  \|", page) == [], "each row has a meaning"
 
@@ -165,6 +154,7 @@ def test_readme_is_short() -> None:
 def test_the_moving_picture_is_small_and_moves() -> None:
     from PIL import Image
 
+    assert callable(runpy.run_path(str(ROOT / "docs" / "pictures.py"))["write"])
     file = ROOT / "docs" / "_static" / "playground.gif"
     assert file.stat().st_size <= 2_000_000
     with Image.open(file) as picture:
