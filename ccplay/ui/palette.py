@@ -246,6 +246,11 @@ class Palette(CommandPalette, Modal[None]):
         """Keep references to the widgets, for ``query_one`` after their removal."""
         self._parts = list(self.query("*"))
 
+    def on_click(self, event: events.Click) -> None:
+        """Ignore a click outside a screen that has become smaller; Textual would raise an error."""
+        if not self.size.region.contains(event.screen_x, event.screen_y):
+            event.prevent_default()
+
     def query_one(self, selector: Any, expect_type: Any = None) -> Any:
         """Find a widget, even after its removal.
 

@@ -349,3 +349,14 @@ async def test_a_click_on_a_line_that_is_gone_chooses_nothing() -> None:
         entries.post_message(click)
         await pilot.pause()
         assert isinstance(app.screen, Palette)
+
+
+async def test_a_click_outside_the_palette_s_screen_changes_nothing() -> None:
+    """A terminal may become smaller between a click and its arrival."""
+    app = Stage(lab())
+    async with app.run_test() as pilot:
+        await pilot.press("ctrl+p")
+        palette = app.screen
+        palette.post_message(Click(palette, 200, 60, 0, 0, 1, shift=False, meta=False, ctrl=False))
+        await pilot.pause()
+        assert app.screen is palette
