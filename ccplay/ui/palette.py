@@ -12,6 +12,7 @@ from textual.app import ComposeResult
 from textual.command import CommandList, CommandPalette, DiscoveryHit, Hit, Hits, Provider
 from textual.content import Content
 from textual.css.query import NoMatches
+from textual.errors import NoWidget
 from textual.markup import escape
 from textual.widget import Widget
 from textual.widgets import Button, Input
@@ -248,7 +249,9 @@ class Palette(CommandPalette, Modal[None]):
 
     def on_click(self, event: events.Click) -> None:
         """Ignore a click outside a screen that has become smaller; Textual would raise an error."""
-        if not self.size.region.contains(event.screen_x, event.screen_y):
+        try:
+            self.get_widget_at(event.screen_x, event.screen_y)
+        except NoWidget:
             event.prevent_default()
 
     def query_one(self, selector: Any, expect_type: Any = None) -> Any:
