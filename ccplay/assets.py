@@ -29,21 +29,16 @@ def algorithms() -> dict[str, Path]:
     return {file.name.removesuffix(".c"): file for file in files if file.stem != "template.bpf"}
 
 
-def module_file(name: str) -> str | None:
-    """Return the file of module ``name``, such as ``sch_codel``; None if there is none."""
-    return _files().get(name)
-
-
 @cache
-def _files() -> dict[str, str]:
-    """Return the files in modules.dep(5) by module name, with ``_`` for ``-`` as in modprobe(8)."""
+def kernel_modules() -> set[str]:
+    """Return the names of all modules in modules.dep(5): ``sch_codel``, as modprobe(8) has them."""
     try:
         index = Path("/lib/modules", os.uname().release, "modules.dep").read_text(encoding="utf-8")
     except OSError:
-        return {}
+        return set()
     files = [line.partition(":")[0] for line in index.splitlines()]
     # Without Path, which would take an emulated guest half a second for 4,000 files.
-    return {file.rpartition("/")[2].partition(".")[0].replace("-", "_"): file for file in files}
+    return {file.rpartition("/")[2].partition(".")[0].replace("-", "_") for file in files}
 
 
 def find_tool(name: str) -> str | None:

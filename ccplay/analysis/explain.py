@@ -497,7 +497,7 @@ def delayed(e: Evidence) -> str:
     return f"Its RTT is {rtt}, {share:.0%} of it queueing: {whose} {base}."
 
 
-def held(e: Evidence) -> str:
+def queued(e: Evidence) -> str:
     """Describe the flows that fill the queue, by their data in flight."""
     waiting = e.waiting
     if waiting is None or waiting.packets < 1:
@@ -540,7 +540,7 @@ RULES: tuple[Callable[[Evidence], str], ...] = (
     cause,
     limited,
     delayed,
-    held,
+    queued,
     gets,
 )
 """Rules in the order of their sentences."""

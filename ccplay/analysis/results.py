@@ -13,7 +13,7 @@ import msgspec
 from ccplay.analysis.sharing import Reaction
 from ccplay.analysis.statistics import MachineEffect, Statistic
 from ccplay.analysis.trust import HealthResult
-from ccplay.model.columns import MILLISECONDS, PACKETS, SHARE, SIZE, Column, Table
+from ccplay.model.columns import MILLISECONDS, PACKETS, SHARE, SIZE, Column, ResultTable
 from ccplay.scenario.values import Published
 from ccplay.state.lab_state import LabState
 from ccplay.traffic import TrafficResults
@@ -126,7 +126,7 @@ class QueueResult(msgspec.Struct, frozen=True, kw_only=True):
         return " → ".join(self.kinds)
 
 
-QUEUES = Table(
+QUEUES = ResultTable(
     "Queues",
     (
         Column("queue", ("where",)),
@@ -186,7 +186,7 @@ class InterfaceResult(msgspec.Struct, frozen=True, kw_only=True):
         return self.link.replace("->", " → ")
 
 
-INTERFACES = Table(
+INTERFACES = ResultTable(
     "Interfaces",
     (
         Column("node", ("node",)),

@@ -149,14 +149,14 @@ class Theory:
         cubic, reno = array("f"), array("f")
         for sweep in map(_Sweep._make, sweeps):
             if sweep.cwnd == sweep.cwnd:
-                self._take(sweep)
+                self._add_sweep(sweep)
             epoch = self._epoch
             cubic.append(epoch.cubic(sweep.t - epoch.start, self._rounds) if epoch else MISSING)
             reno.append(epoch.reno(self._rounds) if epoch else MISSING)
         self.cubic.extend(start, cubic.tobytes())
         self.reno.extend(start, reno.tobytes())
 
-    def _take(self, sweep: _Sweep) -> None:
+    def _add_sweep(self, sweep: _Sweep) -> None:
         before, self._before = self._before, sweep
         self._switch(sweep.t)
         if _congested(before, sweep):

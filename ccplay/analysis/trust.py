@@ -10,7 +10,7 @@ from typing import NamedTuple
 
 import msgspec
 
-from ccplay.model.columns import COUNT, Column, Format, Table
+from ccplay.model.columns import COUNT, Column, Format, ResultTable
 from ccplay.model.events import MOST_LATE_S, Applied, Health, LinkChanged
 from ccplay.model.values import MOST_SEGMENTS
 from ccplay.state.lab_state import LabState
@@ -372,7 +372,7 @@ _MS = Format(lambda us: f"{us / 1000:.1f} ms", lambda us: f"{us / 1000:.1f}", "m
 _FINE_MS = Format(lambda us: f"{us / 1000:.2f} ms", lambda us: f"{us / 1000:.2f}", "ms")
 _PERCENT = Format(lambda share: f"{share:.0%}", lambda share: f"{share * 100:.0f}", "%")
 
-HEALTH = Table(
+HEALTH = ResultTable(
     "Timing of the labs",
     (
         Column("lab", ("kept_time",)),

@@ -320,7 +320,7 @@ def names_in(image: bytes) -> list[str]:
     return names
 
 
-class Shown:
+class ShownVariables:
     """The variables that an algorithm shows of each of its connections."""
 
     def __init__(self, names: list[str], registered: Registered) -> None:

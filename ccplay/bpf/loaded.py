@@ -20,7 +20,7 @@ from ccplay.files.reading import SavedFiles
 from ccplay.model.values import Feature
 
 if TYPE_CHECKING:
-    from ccplay.bpf.libbpf import Registered, Shown
+    from ccplay.bpf.libbpf import Registered, ShownVariables
 
 
 # --- the algorithms that this lab has loaded into the kernel, and their names there ---------------
@@ -34,7 +34,7 @@ class AlgorithmLibrary:
     def __init__(self) -> None:
         self.custom: dict[str, Path] = {}
         """Files of the user's algorithms, by the algorithm's name."""
-        self.shown: dict[bytes, Shown] = {}
+        self.shown: dict[bytes, ShownVariables] = {}
         """Variables that loaded algorithms show, by the algorithm's name in the kernel."""
         self._kernel_names: dict[str, str] = {}
         self._names: dict[str, str] = {}
@@ -105,7 +105,7 @@ class AlgorithmLibrary:
         )
         from ccplay.bpf.libbpf import (  # noqa: PLC0415
             LoadError,
-            Shown,
+            ShownVariables,
             names_in,
             register,
         )
@@ -125,7 +125,7 @@ class AlgorithmLibrary:
         self._registered[name] = registered
         self.shown.pop(self._kernel_names.get(name, "").encode(), None)
         if shown:
-            self.shown[kernel_name.encode()] = Shown(shown, registered)
+            self.shown[kernel_name.encode()] = ShownVariables(shown, registered)
         self._names[kernel_name] = name
         self._kernel_names[name] = kernel_name
         return True

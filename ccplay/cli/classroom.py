@@ -85,13 +85,13 @@ def run_lesson(arguments: argparse.Namespace) -> int:
     if name is not None:
         return _hand_in(opened, name)
     if arguments.headless:
-        return _take_headless(opened, arguments)
+        return _run_headless(opened, arguments)
     if not has_terminal():
         raise UsageError("a lesson needs a terminal; without one, add --headless")
-    return _take(opened, arguments)
+    return _open_lesson(opened, arguments)
 
 
-def _take(opened: Opened, arguments: argparse.Namespace) -> int:
+def _open_lesson(opened: Opened, arguments: argparse.Namespace) -> int:
     """Open a lesson on the screen, at the page reached before."""
     from ccplay.lesson import library
     from ccplay.session.archive import SessionRecorder
@@ -178,7 +178,7 @@ def summary(opened: Opened) -> str:
     return printable(f"{text}runs {lesson.run_s:g} s")
 
 
-def _take_headless(opened: Opened, arguments: argparse.Namespace) -> int:
+def _run_headless(opened: Opened, arguments: argparse.Namespace) -> int:
     import asyncio
 
     from ccplay.lesson import headless

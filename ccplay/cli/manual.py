@@ -64,7 +64,7 @@ class Option(NamedTuple):
         return " ".join(filter(None, (", ".join(self.names), self.value)))
 
 
-class Command(NamedTuple):
+class Subcommand(NamedTuple):
     """A command, as its parser describes it."""
 
     name: str
@@ -75,11 +75,11 @@ class Command(NamedTuple):
     options: list[Option]
     about: str
     """Text after the options, laid out for a terminal; empty if there is none."""
-    actions: list[Command]
+    actions: list[Subcommand]
     """Commands of a command: ``new`` of ``ccplay algorithm``."""
 
 
-def commands() -> list[Command]:
+def commands() -> list[Subcommand]:
     """Return all commands, those in the help first, with everything that their parsers know."""
     groups = {name: group for group, names in cli.GROUPS.items() for name in names}
     groups |= dict.fromkeys(cli.MORE, "Set up")
@@ -91,7 +91,7 @@ def commands() -> list[Command]:
     return found
 
 
-def _described(name: str, group: str, summary: str, parser: argparse.ArgumentParser) -> Command:
+def _described(name: str, group: str, summary: str, parser: argparse.ArgumentParser) -> Subcommand:
     options, actions = [], []
     formatter = argparse.HelpFormatter(parser.prog, width=200)
     for action in parser._actions:
@@ -111,7 +111,7 @@ def _described(name: str, group: str, summary: str, parser: argparse.ArgumentPar
         .replace(" [-h]", "")
         .strip()
     )
-    return Command(name, group, summary, usage, options, parser.epilog or "", actions)
+    return Subcommand(name, group, summary, usage, options, parser.epilog or "", actions)
 
 
 def _metavar(action: argparse.Action) -> str:
@@ -177,7 +177,7 @@ def man() -> str:
     return "\n".join(lines) + "\n"
 
 
-def _man_of(command: Command) -> list[str]:
+def _man_of(command: Subcommand) -> list[str]:
     lines = [f".SS {_roff(f'ccplay {command.name}')}", _roff(f"{_sentence(command.summary)}.")]
     lines += [".PP", _roff(command.usage)]
     for option in command.options:
@@ -211,11 +211,11 @@ def completion(shell: str) -> str:
     return {"bash": _bash, "zsh": _zsh, "fish": _fish}[shell]()
 
 
-def _listed() -> list[Command]:
+def _listed() -> list[Subcommand]:
     return [each for each in commands() if each.group]
 
 
-def _words(command: Command) -> tuple[list[str], list[str]]:
+def _words(command: Subcommand) -> tuple[list[str], list[str]]:
     """Return the options of a command, and the words that it takes without one."""
     options = [name for each in command.options for name in each.names]
     words = [word for each in command.options if not each.names for word in each.choices]
@@ -232,10 +232,6 @@ def _names(command: str) -> list[str]:
     return list(lessons.shipped()) if command == "lesson" else []
 
 
-def _valued(command: Command) -> list[Option]:
-    return [each for each in command.options if each.names and each.value]
-
-
 def _bash() -> str:
     listed = _listed()
     cases, values = [], []
@@ -244,7 +240,7 @@ def _bash() -> str:
         cases.append(
             f'    {command.name}) options="{" ".join(options)}"; words="{" ".join(words)}" ;;'
         )
-        for option in _valued(command):
+        for option in (each for each in command.options if each.names and each.value):
             pattern = "|".join(f"{command.name}:{name}" for name in option.names)
             if option.choices:
                 line = f'COMPREPLY=($(compgen -W "{" ".join(option.choices)}" -- "$current"))'

@@ -35,7 +35,7 @@ from ccplay.traffic import TRAFFIC
 _LONGEST_SLUG = 60
 
 
-class Run(msgspec.Struct, frozen=True):
+class PlannedRun(msgspec.Struct, frozen=True):
     """One repeat of one case."""
 
     case: Case
@@ -57,7 +57,7 @@ class Run(msgspec.Struct, frozen=True):
         return self.case.name if self.case.repeats == 1 else f"{self.case.name}, run {self.repeat}"
 
 
-def plan_runs(scenario: Scenario) -> list[Run]:
+def plan_runs(scenario: Scenario) -> list[PlannedRun]:
     """Return all runs, repeat by repeat, so that an interrupted experiment is balanced.
 
     Cases take turns at each point of a matrix, so that not all heavy ones run in parallel.
@@ -66,7 +66,7 @@ def plan_runs(scenario: Scenario) -> list[Run]:
     points = list(dict.fromkeys(str(case.parameters) for case in scenario.cases))
     in_turns = sorted(scenario.cases, key=lambda case: points.index(str(case.parameters)))
     return [
-        Run(case, repeat)
+        PlannedRun(case, repeat)
         for repeat in range(1, most + 1)
         for case in in_turns
         if repeat <= case.repeats
@@ -101,12 +101,14 @@ _MOST_AHEAD = 200
 class FixedSchedule:
     """The runs of a plan that are not finished."""
 
-    def __init__(self, runs: Iterable[Run], finished: Collection[tuple[str, int]] = ()) -> None:
+    def __init__(
+        self, runs: Iterable[PlannedRun], finished: Collection[tuple[str, int]] = ()
+    ) -> None:
         self._runs = deque(run for run in runs if run.key not in finished)
         self.ahead = min(len({run.case.name for run in self._runs}), _MOST_AHEAD)
         """Number of runs that may start out of order, so that machines share the cases evenly."""
 
-    def next(self) -> Run | None:
+    def next(self) -> PlannedRun | None:
         """Return the next run of the plan."""
         return self._runs.popleft() if self._runs else None
 
@@ -169,7 +171,7 @@ class PrecisionSchedule:
                 self._cases[result.name].begun.add(result.repeat)
                 self.add_result(result)
 
-    def next(self) -> Run | None:
+    def next(self) -> PlannedRun | None:
         """Return a repeat of the case started least often, of those that need one."""
         open_ = [each for each in self._cases.values() if self._missing(each)]
         if not open_:
@@ -177,7 +179,7 @@ class PrecisionSchedule:
         least = min(open_, key=lambda each: len(each.begun))
         repeat = next(n for n in range(1, self.goal.most + 1) if n not in least.begun)
         least.begun.add(repeat)
-        return Run(least.case, repeat)
+        return PlannedRun(least.case, repeat)
 
     def add_result(self, result: CaseResult) -> None:
         """Count the outcome of a run."""

@@ -16,7 +16,7 @@ from msgspec.structs import replace
 from ccplay.analysis.results import CaseResult
 from ccplay.analysis.trust import for_want_of_cpu, was_judged
 from ccplay.errors import UnsupportedError
-from ccplay.experiment.plan import Run, Schedule
+from ccplay.experiment.plan import PlannedRun, Schedule
 from ccplay.experiment.trial import Handover, RunOrder, RunOutcome, execute
 from ccplay.model.commands import Build
 from ccplay.scenario.values import Case
@@ -200,7 +200,7 @@ MOST_ATTEMPTS = 3
 class Attempt(msgspec.Struct, frozen=True):
     """One attempt at a run."""
 
-    run: Run
+    run: PlannedRun
     number: int = 1
     jobs: int = 1
     """Number of runs in parallel on the worker when the attempt began."""
@@ -231,7 +231,7 @@ class Pool:
         *,
         attempts: int = MOST_ATTEMPTS,
         report: Callable[[str], None] = lambda _: None,
-        lacks: Callable[[Worker, Run], str] = lambda _, __: "",
+        lacks: Callable[[Worker, PlannedRun], str] = lambda _, __: "",
         placed: Counter[tuple[str, str]] | None = None,
     ) -> None:
         """``lacks`` returns what a worker lacks for a run.
@@ -245,7 +245,7 @@ class Pool:
         self._report = report
         self._lacks = lacks
         self._placed: Counter[tuple[str, str]] = Counter() if placed is None else placed
-        self._ready: list[Run] = []
+        self._ready: list[PlannedRun] = []
         self._to_repeat: deque[Attempt] = deque()
         self._running: dict[asyncio.Task[RunOutcome], tuple[Attempt, Worker]] = {}
         self._refused: dict[str, None] = {}
@@ -330,7 +330,7 @@ class Pool:
             for each in workers
         )
 
-    def _choose_run(self, worker: Worker, workers: Sequence[Worker]) -> Run | None:
+    def _choose_run(self, worker: Worker, workers: Sequence[Worker]) -> PlannedRun | None:
         """Return the next run whose case the worker's machine has made least often."""
         machines = {each.machine for each in workers}
         ahead = 1 if len(workers) == 1 else self._schedule.ahead + self.jobs
@@ -344,7 +344,7 @@ class Pool:
         if not able:
             return None
 
-        def surplus(run: Run) -> float:
+        def surplus(run: PlannedRun) -> float:
             name = run.case.name
             everywhere = sum(self._placed[name, each] for each in machines) if many else 0
             return self._placed[name, worker.machine] - everywhere / len(machines)
@@ -354,7 +354,7 @@ class Pool:
         self._ready.remove(chosen)
         return chosen
 
-    def _can_run(self, worker: Worker, run: Run) -> bool:
+    def _can_run(self, worker: Worker, run: PlannedRun) -> bool:
         lacks = self._lacks(worker, run)
         if lacks and lacks not in self._refused:
             self._refused[lacks] = None

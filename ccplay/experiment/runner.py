@@ -27,8 +27,8 @@ from ccplay.experiment.plan import (
     CollectedRuns,
     FixedSchedule,
     Goal,
+    PlannedRun,
     PrecisionSchedule,
-    Run,
     RunOptions,
     Schedule,
     goal_of,
@@ -216,7 +216,7 @@ class Experiment:
             self._gathering.discarded += kept.discarded
             self.tracker.forecast.learn(case, kept.took_s)
 
-    def _lacks(self, worker: Worker, run: Run) -> str:
+    def _lacks(self, worker: Worker, run: PlannedRun) -> str:
         """Return what a worker lacks for a run, found once for all repeats of a case."""
         key = worker.name, run.case.name
         if key not in self._lacking:
@@ -278,7 +278,7 @@ class Experiment:
             self.tracker.warn(f"earlier runs were on Linux {known.kernel}, not {where.kernel}")
         self._gathering.machine = known or where
 
-    def _order(self, run: Run, attempt: int = 1) -> RunOrder:
+    def _order(self, run: PlannedRun, attempt: int = 1) -> RunOrder:
         """Return the order for a run; the lab's files are named like the run's other files."""
         label = "" if self._store is None else Path(self._store.recording_name(run)).stem
         return RunOrder(
@@ -289,7 +289,7 @@ class Experiment:
             label=label,
         )
 
-    def _sharing(self, run: Run) -> Sink | None:
+    def _sharing(self, run: PlannedRun) -> Sink | None:
         if self._share is None:
             return None
         try:
@@ -300,7 +300,7 @@ class Experiment:
             self.tracker.warn(str(error))
             return None
 
-    def _recording(self, run: Run) -> Path | None:
+    def _recording(self, run: PlannedRun) -> Path | None:
         if self._store is not None:
             return self._store.recording(run)
         if self._record is None or len(self._scenario.cases) == 1:
@@ -396,7 +396,7 @@ class ProgressTracker:
         beside = f"{min(jobs, len(waiting))} at a time, " if jobs > 1 else ""
         self._display.print(f"{finished}{len(waiting)} to run: {beside}{self._left()}", "dim")
 
-    def begin(self, run: Run, attempt: int, *, where: str = "") -> Lane | None:
+    def begin(self, run: PlannedRun, attempt: int, *, where: str = "") -> Lane | None:
         """Report the beginning of an attempt; ``where`` names a worker that is not this machine."""
         self._running[run.key] = (run.case, time.monotonic())
         if where:
@@ -415,14 +415,14 @@ class ProgressTracker:
             self._updated_at = now
             self._display.overall(*self.progress, self._left())
 
-    def end(self, run: Run, lane: Lane | None) -> float:
+    def end(self, run: PlannedRun, lane: Lane | None) -> float:
         """Record the end of an attempt; return its duration."""
         if lane is not None:
             lane.end()
         _, since = self._running.pop(run.key)
         return time.monotonic() - since
 
-    def finish(self, run: Run, outcome: RunOutcome, *, elsewhere: bool = False) -> None:
+    def finish(self, run: PlannedRun, outcome: RunOutcome, *, elsewhere: bool = False) -> None:
         """Report the result of a run whose events were not shown.
 
         An interrupted run ``elsewhere`` is only counted: it may continue there, one of a thousand.
@@ -447,7 +447,7 @@ class ProgressTracker:
         """Report a warning that concerns more than one run."""
         self._display.print(text, "yellow")
 
-    def _line(self, run: Run, outcome: RunOutcome) -> str:
+    def _line(self, run: PlannedRun, outcome: RunOutcome) -> str:
         if outcome.result.interrupted:
             return f"{run}: interrupted"
         done, total = self.progress

@@ -30,7 +30,7 @@ from ccplay.analysis.metrics import identity_of, metrics_of
 from ccplay.analysis.results import CaseResult, Machine, Result
 from ccplay.analysis.summary import summarise
 from ccplay.errors import RecordingError, UsageError
-from ccplay.experiment.plan import Run, extend_result, slugs
+from ccplay.experiment.plan import PlannedRun, extend_result, slugs
 from ccplay.files.reading import read_at_most, read_regular
 from ccplay.files.writing import Directory, explained
 from ccplay.model.quantities import quote
@@ -305,11 +305,11 @@ class Store:
     def __exit__(self, *_: object) -> None:
         self._open.close()
 
-    def recording(self, run: Run) -> Path:
+    def recording(self, run: PlannedRun) -> Path:
         """Return the path of a run's recording; delete that of an unfinished attempt."""
         return self._runs.free(f"{self._stem(run)}.ccplay")
 
-    def recording_name(self, run: Run) -> str:
+    def recording_name(self, run: PlannedRun) -> str:
         """Return the path of a run's recording as in ``CaseResult.recording``."""
         return f"{RUNS}/{self._stem(run)}.ccplay"
 
@@ -323,7 +323,7 @@ class Store:
 
     def keep(
         self,
-        run: Run,
+        run: PlannedRun,
         result: CaseResult,
         machine: Machine | None,
         took_s: float,
@@ -362,7 +362,7 @@ class Store:
         if len(result.cases) >= INDEXED_FROM and (content := indexed(result)) is not None:
             self._folder.write(INDEX, content)
 
-    def _stem(self, run: Run) -> str:
+    def _stem(self, run: PlannedRun) -> str:
         return f"{self._slugs[run.case.name]}-{run.repeat}"
 
     def _claim(self) -> None:
@@ -394,7 +394,7 @@ class Store:
             what = f"{self._path}: case {quote(result.name)}"
             if result.name not in cases:
                 raise UsageError(f"{what} is no longer in {self.scenario.path.name}: {_OTHER}")
-            run = Run(cases[result.name], result.repeat)
+            run = PlannedRun(cases[result.name], result.repeat)
             now = fingerprint(run.played)
             if kept.sha256 != now.sha256:
                 raise UsageError(

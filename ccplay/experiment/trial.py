@@ -17,7 +17,7 @@ from ccplay import __version__
 from ccplay.analysis.results import CaseResult, Checkpoint, Machine, checkpoint
 from ccplay.analysis.summary import machine, summarise
 from ccplay.errors import CcplayError, LabError
-from ccplay.experiment.plan import Run, plan_runs, slugs
+from ccplay.experiment.plan import PlannedRun, plan_runs, slugs
 from ccplay.model.base import StopTraffic
 from ccplay.model.commands import Build
 from ccplay.scenario.rules import check_against
@@ -366,13 +366,13 @@ class Handover(msgspec.Struct, frozen=True, kw_only=True):
             msgspec.json.encode(msgspec.structs.replace(self, finished=[]))
         ).hexdigest()
 
-    def runs(self) -> list[Run]:
+    def runs(self) -> list[PlannedRun]:
         """Return the unfinished runs in the order of the experiment."""
         finished = set(self.finished)
         scenario = Scenario(Path(self.scenario), "", "", tuple(self.cases))
         return [run for run in plan_runs(scenario) if run.key not in finished]
 
-    def order(self, run: Run, attempt: int = 1) -> RunOrder:
+    def order(self, run: PlannedRun, attempt: int = 1) -> RunOrder:
         """Return the order for an attempt at a run."""
         return RunOrder(
             scenario=self.scenario,

@@ -13,7 +13,7 @@ import platform
 import stat
 import subprocess
 import sys
-from collections.abc import Iterator, Sequence
+from collections.abc import Sequence
 from hashlib import sha256
 from pathlib import Path
 
@@ -99,8 +99,10 @@ def seal(folder: Path) -> None:
     """Write the list of the files in a guest's folder. Raises ``OSError``."""
     listed = {
         str(path.relative_to(folder)): (path.stat().st_size, _digest(path))
-        for path in _files(folder)
-        if str(path.relative_to(folder)) not in _NOT_LISTED
+        for path in folder.rglob("*")
+        if path.is_file()
+        and not path.is_symlink()
+        and str(path.relative_to(folder)) not in _NOT_LISTED
     }
     with Cache(folder) as cache:
         cache.keep(CONTENTS, msgspec.json.encode(listed))
@@ -140,10 +142,6 @@ def _flaw(folder: Path, read: tuple[Path, ...] | None) -> str | None:
         if str(path.relative_to(folder)) not in listed:
             return f"{path.name} is not in its list of contents"
     return None
-
-
-def _files(folder: Path) -> Iterator[Path]:
-    return (path for path in folder.rglob("*") if path.is_file() and not path.is_symlink())
 
 
 def _digest(path: Path) -> str:

@@ -10,7 +10,7 @@ import subprocess
 import sys
 from collections.abc import Iterator
 
-from ccplay.assets import SUFFIX, find_tool, module_file
+from ccplay.assets import SUFFIX, find_tool, kernel_modules
 from ccplay.bpf.loaded import library, offers
 from ccplay.bpf.support import feature, is_root, lack
 from ccplay.lab import captures as capture_tools
@@ -109,7 +109,7 @@ def _congestion_controls(*, root: bool) -> Iterator[Feature]:
         known = CATALOGUE.get(name)
         summary = known.summary if known else "not part of Linux"
         # The kernel loads a module when a socket of root first requests its algorithm.
-        if name in there or (root and module_file(f"tcp_{name}")):
+        if name in there or (root and f"tcp_{name}" in kernel_modules()):
             yield feature(name, summary, None)
         elif (program := programs.get(name + SUFFIX)) is not None and program.available:
             yield feature(name, f"{summary} ({program.name} takes its place)", None)
@@ -139,7 +139,7 @@ def _qdiscs(reason: str, remedy: str) -> Iterator[Feature]:
         help_ = remedy
         if known.in_kernel:
             help_ = f"a kernel with CONFIG_NET_SCH_{name.upper()} has it"
-            if module_file(f"sch_{name}"):
+            if f"sch_{name}" in kernel_modules():
                 help_ = f"as root: modprobe sch_{name}"
         yield feature(name, summary, (absence, help_), required=name in ("pfifo", "bfifo"))
     for known in DISCIPLINES.values():
@@ -157,7 +157,7 @@ def _u32() -> Feature:
     """Try a u32 filter on the lab's own loopback device, and return the feature."""
     reason = htb.filter_refusal()
     remedy = "a kernel with CONFIG_NET_CLS_U32 has it"
-    if module_file("cls_u32"):
+    if "cls_u32" in kernel_modules():
         remedy = "as root: modprobe cls_u32"
     return feature("u32", "directs traffic into classes that share a link's rate", (reason, remedy))
 

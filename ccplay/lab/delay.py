@@ -22,7 +22,7 @@ from typing import Any
 
 import msgspec
 
-from ccplay.assets import find_tool, module_file
+from ccplay.assets import find_tool, kernel_modules
 from ccplay.bpf.support import feature
 from ccplay.errors import LabError
 from ccplay.lab import child, delay_line, qdiscs
@@ -532,7 +532,7 @@ def try_netem() -> Feature:
     if reason:
         option = {"sch_netem": "NET_SCH_NETEM", "ifb": "IFB"}.get(module, "NET_ACT_MIRRED")
         remedy = f"a kernel with CONFIG_{option} has it"
-        if module_file(module):
+        if module in kernel_modules():
             remedy = f"as root: modprobe {module}"
     return feature("netem", "the kernel's own delay, jitter and loss", (reason, remedy))
 
@@ -576,7 +576,7 @@ def try_delay_line() -> Feature:
     except OSError as error:
         reason = f"no nfnetlink_queue ({error.strerror})"
         remedy = "a kernel with CONFIG_NETFILTER_NETLINK_QUEUE has it"
-        if module_file("nfnetlink_queue"):
+        if "nfnetlink_queue" in kernel_modules():
             remedy = "as root: modprobe nfnetlink_queue"
     else:
         reason = _iptables_refusal()

@@ -371,7 +371,7 @@ class DelayedLink:
         moved = 0.0 if self._delay is None else self._delay.least / 1e6
         return self._model.shortest_s + moved
 
-    def take(self, epoch: float) -> None:
+    def read_packets(self, epoch: float) -> None:
         """Read all packets that have arrived. ``epoch`` is Unix time minus the monotonic clock."""
         queue, draw = self.queue, self._model.draw
         moves = self._delay is not None or self._loss is not None
@@ -468,7 +468,7 @@ class DelayLine(PacketLoop[DelayRequest]):
             epoch = time.time() - time.monotonic()
             shortest_s = _READ_EVERY_S * 2
             for held in held_ones:
-                held.take(epoch)
+                held.read_packets(epoch)
                 shortest_s = min(shortest_s, held.shortest_s)
             # Half of the shortest delay: the next packet is read well before it is due.
             self._next_read = now + shortest_s / 2 if shortest_s > 4 * _MOMENT_S else 0.0
@@ -510,7 +510,7 @@ class DelayLine(PacketLoop[DelayRequest]):
     def _close(self, held: DelayedLink) -> None:
         """Release the last packets of a queue that no rule uses any more, and close it."""
         del self._held[held.number]
-        held.take(0.0)
+        held.read_packets(0.0)
         held.release(float("inf"), Lateness())
         self.idle.unregister(held.queue.fileno())
         held.close()

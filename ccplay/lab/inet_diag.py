@@ -303,7 +303,7 @@ class SocketGroup:
         """Return whether another dump has the same sockets."""
         return all(matrix.column("I", at) == self._matrix.column("I", at) for at in self._fixed)
 
-    def take(self, matrix: Matrix) -> None:
+    def set_reading(self, matrix: Matrix) -> None:
         """Make ``matrix`` the last reading."""
         self._matrix = matrix
 
@@ -368,7 +368,7 @@ class Plan:
         if not all(group.meets(matrix) for group, matrix in pairs):
             return False
         for group, matrix in pairs:
-            group.take(matrix)
+            group.set_reading(matrix)
         return True
 
     def end(self) -> None:
@@ -526,10 +526,10 @@ class DiagSocket:
         found: list[Connection] = []
         going = True
         for data in datagrams:
-            going = self._take(data, wanted, found)
+            going = self._unpack_datagram(data, wanted, found)
         while going:
             datagrams.append(data := self._socket.recv(1 << 16))
-            going = self._take(data, wanted, found)
+            going = self._unpack_datagram(data, wanted, found)
         asked = self._own
         self._own = not REPORTING.isdisjoint([each.cc for each in found])
         if len(found) >= LEAST:
@@ -548,7 +548,7 @@ class DiagSocket:
         """Close the socket."""
         self._socket.close()
 
-    def _take(
+    def _unpack_datagram(
         self, data: bytes, wanted: Mapping[bytes, Connection], found: list[Connection]
     ) -> bool:
         """Unpack one datagram; return whether more follow."""

@@ -29,7 +29,7 @@ from ccplay.lab.traces import Traces
 from ccplay.lab.tracing import Tracing
 from ccplay.lab.traffic import congestion
 from ccplay.lab.traffic.congestion import Watchdog
-from ccplay.lab.traffic.traffic import HANDSHAKES_S, LONGEST_S, Starting, Together, Traffic
+from ccplay.lab.traffic.traffic import HANDSHAKES_S, LONGEST_S, LabTraffic, Starting, Together
 from ccplay.model.base import Command, Event, StartTraffic, StopTraffic
 from ccplay.model.commands import (
     Build,
@@ -199,7 +199,7 @@ class Lab:
         for link, _ in settings:
             self._name_queues(link.name)
         self._stack.push_async_callback(self._count)
-        self._traffic = Traffic(
+        self._traffic = LabTraffic(
             *(built.namespace, self._probe, self._emit, self.clock, self.network),
             classifier=self._shaper,
             routing=built.routing,
@@ -256,7 +256,7 @@ class Lab:
     async def _sweep_forever(self) -> None:
         """Sweep at regular intervals; a late sweep never delays those after it."""
         period = 1 / self._build.sample_hz
-        keeper, drain = Timekeeper(lambda: [os.getpid(), *self._shaper.processes]), DrainMeter()
+        timing, drain = Timekeeper(lambda: [os.getpid(), *self._shaper.processes]), DrainMeter()
         due = self.clock()
         report_due = due + 1.0
         while True:
@@ -269,17 +269,17 @@ class Lab:
             if sweep.tcp is not None:
                 for news in self._watchdog.look(begun, sweep.tcp):
                     self._emit(news)
-            drain.take(begun, ended - begun, sweep.qdisc, self._shaper.rates)
-            keeper.sweep(begun - due, ended - begun)
-            if not keeper.begun:
-                keeper.begin(ended)
+            drain.add_sweep(begun, ended - begun, sweep.qdisc, self._shaper.rates)
+            timing.sweep(begun - due, ended - begun)
+            if not timing.begun:
+                timing.begin(ended)
             if ended >= report_due:
-                health = keeper.report(ended, self._shaper.stats(), self._events_dropped())
+                health = timing.report(ended, self._shaper.stats(), self._events_dropped())
                 self._emit(msgspec.structs.replace(health, rate_accuracy=drain.ratio()))
                 report_due = ended + 1.0
             due += period
             if (behind := int((self.clock() - due) / period)) > 0:
-                keeper.miss(behind)
+                timing.miss(behind)
                 due += behind * period
 
     async def _count(self) -> None:

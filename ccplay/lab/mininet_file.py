@@ -38,7 +38,7 @@ _UNITS = {
 _TIME = re.compile(r"\s*([0-9]*\.?[0-9]+)\s*([a-z]*)\s*")
 
 
-class RefusedError(Exception):
+class MininetFileError(Exception):
     """Raised for a file that makes no network; the message is the reason."""
 
 
@@ -51,7 +51,7 @@ def main() -> int:
     try:
         with in_place_of(distutils()):
             description: Mapping[str, Any] = describe(*_made(file, topo))
-    except RefusedError as error:
+    except MininetFileError as error:
         description = {"error": str(error)}
     json.dump(description, answer)
     answer.close()
@@ -70,10 +70,10 @@ def _made(file: str, asked: str) -> tuple[Any, str]:
     where = Path(file).name if file else "Mininet"
     if name not in topos:
         known = did_you_mean(name, map(str, topos))
-        raise RefusedError(f"{where}: topos has no {quote(name)}{known}")
+        raise MininetFileError(f"{where}: topos has no {quote(name)}{known}")
     topo = _run(file, lambda: topos[name](*plain, **named), f"{where}: {asked}: ")
     if not all(hasattr(topo, each) for each in ("hosts", "switches", "links", "nodeInfo")):
-        raise RefusedError(
+        raise MininetFileError(
             f"{where}: {name} makes a {type(topo).__name__}, not a mininet.topo.Topo"
         )
     return topo, f"{asked} of {where}"
@@ -99,33 +99,35 @@ def _topos_of(file: str) -> dict[str, Any]:
     try:
         source = path.read_bytes()
     except OSError as error:
-        raise RefusedError(f"{file}: {error.strerror}") from None
+        raise MininetFileError(f"{file}: {error.strerror}") from None
     space: dict[str, Any] = {"__name__": path.stem, "__file__": file, "__builtins__": __builtins__}
     # mn(1) runs it the same way, so nothing below `if __name__ == "__main__"` runs.
     _run(file, lambda: exec(compile(source, file, "exec"), space))  # noqa: S102 - its user asked
     topos = space.get("topos")
     if not isinstance(topos, dict) or not topos:
-        raise RefusedError(f'{path.name}: has no topos, such as topos = {{"mytopo": MyTopo}}')
+        raise MininetFileError(f'{path.name}: has no topos, such as topos = {{"mytopo": MyTopo}}')
     return topos
 
 
 def _run(file: str, what: Any, before: str = "") -> Any:
     """Return the result of ``what``, which runs code of the file.
 
-    Raises ``RefusedError`` with one line if the code fails.
+    Raises ``MininetFileError`` with one line if the code fails.
     """
     try:
         return what()
     except SyntaxError as error:
-        raise RefusedError(f"{Path(file).name}:{error.lineno}: {error.msg}") from None
-    except RefusedError:
+        raise MininetFileError(f"{Path(file).name}:{error.lineno}: {error.msg}") from None
+    except MininetFileError:
         raise
     except BaseException as error:  # noqa: BLE001 - it is the user's file
         frames = traceback.extract_tb(error.__traceback__)
         lines = [frame.lineno for frame in frames if file and frame.filename == file]
         place = f"{Path(file).name}:{lines[-1]}: " if lines else before
         text = str(error).strip().partition("\n")[0]
-        raise RefusedError(f"{place}{type(error).__name__}{f': {text}' if text else ''}") from None
+        raise MininetFileError(
+            f"{place}{type(error).__name__}{f': {text}' if text else ''}"
+        ) from None
 
 
 def _number(word: str) -> Any:
@@ -142,7 +144,7 @@ def _number(word: str) -> Any:
 
 
 def describe(topo: Any, name: str) -> dict[str, Any]:
-    """Return a ``Topo`` as a scenario's topology. Raises ``RefusedError``."""
+    """Return a ``Topo`` as a scenario's topology. Raises ``MininetFileError``."""
     unused: dict[str, list[str]] = {}
     links = [
         {"ends": [str(a), str(b)], **_link(f"{a}-{b}", options, unused)}
@@ -194,14 +196,16 @@ def _amount(link: str, option: str, value: Any) -> float:
     try:
         return float(value)
     except (TypeError, ValueError):
-        raise RefusedError(f"link {link}: {option} must be a number, not {quote(value)}") from None
+        raise MininetFileError(
+            f"link {link}: {option} must be a number, not {quote(value)}"
+        ) from None
 
 
 def _microseconds(link: str, option: str, value: Any) -> float:
     """Return a time of tc(8) in us: ``5ms`` for example, or a plain number of microseconds."""
     found = _TIME.fullmatch(str(value))
     if found is None or found[2] not in _UNITS:
-        raise RefusedError(
+        raise MininetFileError(
             f"link {link}: {option} must be a time such as '5ms', not {quote(value)}"
         )
     return float(found[1]) * _UNITS[found[2]]

@@ -326,7 +326,8 @@ class Routing:
         """Function that receives the name of a node whose routes were made anew: other settings of
         its routes are lost."""
         self._namespaces = namespaces
-        self._remaining = network
+        self.remaining = network
+        """The network without the cables that are down."""
         self._down: set[str] = set()
         self._installed: dict[str, Routes] = {}
         self._indices: dict[str, dict[str, int]] = {}
@@ -398,7 +399,7 @@ class Routing:
 
     def _routes(self, node: str) -> Routes:
         """Return the links through which a node reaches each subnet in the remaining network."""
-        network = self._remaining
+        network = self.remaining
         if len(self._own(node)) == 1:
             return {None: [link.name for link in network.links if link.src == node]}
         found: Routes = {}
@@ -445,7 +446,7 @@ class Routing:
         names = {each.name for each in ends}
         self._down = self._down - names if not down else self._down | names
         remaining = [each for each in self.network.links if each.name not in self._down]
-        self._remaining = replace(self.network, links=remaining)
+        self.remaining = replace(self.network, links=remaining)
         for end in ends:
             wanted = [rtnl.down(self._index(end))] if down else self._connect(end)
             self._socket(end.src).request(wanted, f"node {end.src}")
@@ -498,7 +499,7 @@ class Routing:
         address whose cable is down can't be reached, whatever other links its host has.
         """
         src, dst = ends
-        network, taken, node = self._remaining, list[Link](), src
+        network, taken, node = self.remaining, list[Link](), src
         if addresses is None:
             addresses = self.network.address(src), self.network.address(dst)
         elif not {link.address for link in network.links}.issuperset(addresses):
@@ -515,10 +516,6 @@ class Routing:
             taken.append(hops[0])
             node = hops[0].dst
         return taken
-
-    def paths(self, src: str, dst: str) -> list[list[Link]]:
-        """Return the shortest paths between two hosts over the cables that are up."""
-        return self._remaining.paths(src, dst)
 
     def steer(
         self,

@@ -71,7 +71,7 @@ class Pin:
         Raises ``LabError`` if the kernel refuses; then the hash chooses, too.
         """
         self.remove()
-        paths = self._routing.paths(*self._packets.ends)
+        paths = self._routing.remaining.paths(*self._packets.ends)
         if self.path not in paths:
             return
         for number, link in enumerate(self._choices()):
@@ -248,7 +248,7 @@ class PathFinder:
         Raises ``CommandError`` if there is none.
         """
         src, dst = followed.packets.ends
-        paths = [[link.name for link in path] for path in self._routing.paths(src, dst)]
+        paths = [[link.name for link in path] for path in self._routing.remaining.paths(src, dst)]
         if not paths:
             raise CommandError(f"there is no path from {src} to {dst} now: cables are down")
         now = next((there for there, _, _ in followed.known.values()), [])

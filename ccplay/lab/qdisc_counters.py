@@ -229,10 +229,10 @@ class QdiscSocket:
             page.read(data, found)
         for interface, queues in found.items():
             if len(queues) > 1 and len(queues.keys() - {PASSAGE}) > 1:
-                self._take_classes(interface, queues)
+                self._read_classes(interface, queues)
         return found
 
-    def _take_classes(self, interface: int, queues: dict[int, QdiscCounters]) -> None:
+    def _read_classes(self, interface: int, queues: dict[int, QdiscCounters]) -> None:
         """Add to each queue HTB's statistics of the class above it."""
         self._socket.send(
             _CLASS_REQUEST.pack(36, _RTM_GETTCLASS, rtnl.DUMP_REQUEST, 1, 0, interface)
@@ -651,7 +651,7 @@ class DrainMeter:
         self._busy: dict[str, _Busy] = {}
         self._ratios: list[float] = []
 
-    def take(
+    def add_sweep(
         self, t: float, took_s: float, samples: QdiscSamples | None, rates: Mapping[str, int]
     ) -> None:
         """Process a sweep that began at ``t`` and took ``took_s``.
@@ -670,7 +670,7 @@ class DrainMeter:
             if took_s > _LATEST_S or not rate or shaped:
                 self._busy.pop(link, None)
             else:
-                self._take(link, rate, _Busy(rate, t, size, t, backlog))
+                self._add_period(link, rate, _Busy(rate, t, size, t, backlog))
 
     def ratio(self) -> float | None:
         """Return the worst ratio of measured to set rate since the last call; None without any.
@@ -681,7 +681,7 @@ class DrainMeter:
         self._ratios.clear()
         return worst
 
-    def _take(self, link: str, rate: int, now: _Busy) -> None:
+    def _add_period(self, link: str, rate: int, now: _Busy) -> None:
         busy = self._busy.get(link)
         if busy is None or busy.rate != rate:
             self._busy[link] = now

@@ -80,7 +80,7 @@ def attributes(
     return found
 
 
-def held(kind: str, found: Mapping[int, bytes]) -> dict[str, Option]:
+def read_options(kind: str, found: Mapping[int, bytes]) -> dict[str, Option]:
     """Return the options in the attributes that the kernel reports, given by number."""
     limit, least, most, _, _, _, flags = PARAMETERS.unpack(found[1])
     if 4 in found:
@@ -312,7 +312,7 @@ def decode(kind: str, image: bytes) -> dict[str, Option]:
         return STRUCTS[kind][1](image)
     found = split(image)
     if kind in ("red", "choke"):
-        return held(kind, found)
+        return read_options(kind, found)
     if kind in NESTS:
         return NESTS[kind][1](found)
     return {

@@ -67,7 +67,7 @@ _FIXED = {"fq_codel": "flows", "fq_pie": "flows"}
 """Option by kind that a request to change must not name (``fq_codel_change``)."""
 
 
-class RefusedError(CommandError):
+class KernelRefusalError(CommandError):
     """The kernel refused a request without naming the parameter."""
 
 
@@ -99,7 +99,7 @@ def attach(routes: RouteSocket, index: int, parent: int, handle: int, qdisc: Qdi
             raise UnsupportedError(
                 f"queue discipline {qdisc.kind!r} is not in this kernel (module sch_{qdisc.kind})"
             ) from None
-        raise RefusedError(f"the kernel refuses this {error.strerror}") from None
+        raise KernelRefusalError(f"the kernel refuses this {error.strerror}") from None
 
 
 def changed_options(before: Qdisc, wanted: Qdisc) -> Qdisc | None:
@@ -160,7 +160,7 @@ def read_back(routes: RouteSocket, index: int, parent: int, asked: Qdisc) -> Qdi
 
 def find_qdisc(routes: RouteSocket, index: int, parent: int) -> tuple[str | None, bytes]:
     """Return kind and ``TCA_OPTIONS`` of the discipline under ``parent``; None if there is none."""
-    _, attributes = _held(routes, index, parent)
+    _, attributes = _dump_options(routes, index, parent)
     if not attributes:
         return None, b""
     return attributes[_KIND].rstrip(b"\0").decode(), attributes.get(_OPTIONS, b"")
@@ -168,10 +168,10 @@ def find_qdisc(routes: RouteSocket, index: int, parent: int) -> tuple[str | None
 
 def handle_of(routes: RouteSocket, index: int, parent: int) -> int:
     """Return the handle of the discipline under ``parent``; 0 if there is none."""
-    return _held(routes, index, parent)[0]
+    return _dump_options(routes, index, parent)[0]
 
 
-def _held(routes: RouteSocket, index: int, parent: int) -> tuple[int, dict[int, bytes]]:
+def _dump_options(routes: RouteSocket, index: int, parent: int) -> tuple[int, dict[int, bytes]]:
     request = _HEADER.pack(_MESSAGE.size, RTM_GETQDISC, REQUEST | DUMP, 0, 0)
     for answer in routes.dumped(request + _TC.pack(index, 0, 0, 0)):
         _, _, its_index, handle, its_parent, _ = _MESSAGE.unpack_from(answer)
@@ -197,7 +197,7 @@ def rehearse(qdisc: Qdisc) -> None:
     """
     try:
         _rehearse(qdisc)
-    except RefusedError as error:
+    except KernelRefusalError as error:
         if (name := _refused(qdisc)) is None:
             raise
         value = disciplines.DISCIPLINES[qdisc.kind].parameter(name).show(qdisc.options[name])
@@ -210,7 +210,7 @@ def _refused(qdisc: Qdisc) -> str | None:
         options = {each: value for each, value in qdisc.options.items() if each != name}
         try:
             _rehearse(validate(Qdisc(kind=qdisc.kind, options=options)))
-        except RefusedError:
+        except KernelRefusalError:
             continue
         except CommandError:
             # The kernel accepted the others; a parameter that it then ignores is not refused.

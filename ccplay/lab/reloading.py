@@ -13,7 +13,7 @@ from ccplay.lab.custom.loading import library as disciplines
 from ccplay.lab.shaping import Shaper
 from ccplay.lab.software import Software, SourceReloader
 from ccplay.lab.traffic.congestion import Watchdog
-from ccplay.lab.traffic.traffic import Traffic
+from ccplay.lab.traffic.traffic import LabTraffic
 from ccplay.model.base import Event
 from ccplay.model.commands import SetCongestionControl
 from ccplay.model.events import Applied, Log
@@ -31,7 +31,7 @@ class Reloader:
 
     def __init__(
         self,
-        traffic: Traffic,
+        traffic: LabTraffic,
         watchdog: Watchdog,
         renew_hosts: Callable[[str], Awaitable[None]],
         emit: Callable[[Event], None],

@@ -363,7 +363,9 @@ class Shaper:
             raise CommandError(f"link {link.name} is under study and can't be unlimited")
         interface = self._interfaces[link.name]
         if setting.mark:
-            _check_mark(interface, setting)
+            if not (interface.rate if setting.rate is None else setting.rate):
+                raise CommandError(f"link {link.name} has no rate, so no queue to mark in")
+            egress.require_marking()
         fast = self._offloads if setting.rate is None else setting.rate > OFFLOADS_ABOVE
         check_path(link.name, interface.path.changed(setting), single=not fast)
         if setting.classes is None and setting.qdisc is not None:
@@ -495,12 +497,6 @@ async def _undo(steps: Sequence[_Step], affected: dict[str, None]) -> list[str]:
         except Exception as error:  # noqa: BLE001 - the other links must be changed back
             left.append(f"link {name} can't be changed back: {error}")
     return left
-
-
-def _check_mark(interface: Egress, setting: LinkSetting) -> None:
-    if not (interface.rate if setting.rate is None else setting.rate):
-        raise CommandError(f"link {interface.link.name} has no rate, so no queue to mark in")
-    egress.require_marking()
 
 
 def _wants_offloads(network: Network, rates: Mapping[str, int]) -> bool:

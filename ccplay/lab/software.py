@@ -236,7 +236,7 @@ class Software:
         """Return the sojourn times of all links' packets since the last call."""
         for link in self._links.values():
             self._settle(link)
-        return self._spread.take(t)
+        return self._spread.report(t)
 
     def _settle(self, link: _Link) -> None:
         """Attribute the packets sent so far to the link's present discipline."""

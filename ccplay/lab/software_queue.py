@@ -546,7 +546,7 @@ class DisciplineLoop(PacketLoop[DisciplineRequest]):
             if served.fault:
                 self._report_fault(number, served)
         now = clock()
-        if printed := self._printed.take(now):
+        if printed := self._printed.due_lines(now):
             self.send(DisciplineReply(queue=next(iter(self._served), 1), printed=printed))
         if now - self._published >= _PUBLISH_S or not earliest:
             self._published = now

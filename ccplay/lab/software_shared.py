@@ -194,7 +194,7 @@ class Sojourns:
         """Return percentiles of a link's last second with packets, by name of the variable."""
         return self._recent.get(link, {})
 
-    def take(self, t: float) -> list[SojournTimes]:
+    def report(self, t: float) -> list[SojournTimes]:
         """Return the sojourn times counted since the last call."""
         gained, self._gained = self._gained, {}
         for (link, _), counts in gained.items():

@@ -82,13 +82,13 @@ def lack_of(tracepoint: str) -> Lack | None:
     """Return what a tracepoint lacks on this kernel; None if it should work."""
     if (missing := lack(_FIRST_KERNEL)) is not None:
         return missing
-    if tracepoint not in _there():
+    if tracepoint not in _present_tracepoints():
         return Lack("this kernel does not have that tracepoint", "Linux 5.19 or newer has it")
     return None
 
 
 @cache
-def _there() -> set[str]:
+def _present_tracepoints() -> set[str]:
     """Return which of the tracepoints this kernel has, by the names in its types (BTF).
 
     Only the names are read: they follow megabytes of types, and the kernel returns 4 kB per read.
@@ -194,7 +194,7 @@ class SegmentCount(msgspec.Struct):
     """Smallest lead in the first interval: the segments from before the trace."""
     missed: int = 0
 
-    def take(self, records: list[SegmentRecord]) -> None:
+    def add_records(self, records: list[SegmentRecord]) -> None:
         """Count the segments of new records."""
         ahead = []
         for each in records:
@@ -346,7 +346,7 @@ class Tracing:
         for at in range(0, len(segments), blocks.LONGEST):
             self._emit(samples(name, segments[at : at + blocks.LONGEST], self._epoch_us))
         count = trace.counts[name]
-        count.take(records)
+        count.add_records(records)
         for each in records:
             if each.ca_state != count.ca_state:
                 count.ca_state = each.ca_state

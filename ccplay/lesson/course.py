@@ -24,7 +24,7 @@ from ccplay.model.network import BOTTLENECK
 from ccplay.model.series import Series
 from ccplay.model.variables import variable
 from ccplay.scenario import lesson
-from ccplay.scenario.values import Lesson, Measure, Page, PageQuestion, Step, Take
+from ccplay.scenario.values import Lesson, LessonPage, Measure, PageQuestion, Step, Take
 from ccplay.session.steps import DueStep, Script
 from ccplay.share.frames import Board
 from ccplay.state.lab_state import LabState, mean_capacity
@@ -46,7 +46,7 @@ class Judgement(msgspec.Struct, frozen=True):
     """Reason why the run decides nothing; empty if it decides."""
 
 
-def judge(page: Page, values: Mapping[str, float | None]) -> Judgement:
+def judge(page: LessonPage, values: Mapping[str, float | None]) -> Judgement:
     """Return the verdict on a page's question according to these values."""
     question = page.question
     if question is None:
@@ -94,7 +94,7 @@ def is_right(question: PageQuestion, answer: float, verdict: Judgement) -> bool 
     return None if answers is None else answers[0] <= answer <= answers[1]
 
 
-def _unmeasured(page: Page, names: list[str]) -> str:
+def _unmeasured(page: LessonPage, names: list[str]) -> str:
     texts = ", ".join(page.measures[name].text for name in names if name in page.measures)
     return f"this run did not measure: {texts}"
 
@@ -267,7 +267,7 @@ def markdown() -> MarkdownIt:
     return parser.disable(["link", "image", "autolink", "reference"])
 
 
-def answer_words(page: Page, answer: float | None) -> str:
+def answer_words(page: LessonPage, answer: float | None) -> str:
     """Return an answer to a page's question in words; empty without one."""
     question = page.question
     if question is None or answer is None:
@@ -281,7 +281,7 @@ def answer_words(page: Page, answer: float | None) -> str:
     return f"{text} to {lesson.format_value(measure, answer + question.range.width)}"
 
 
-def right_words(page: Page, verdict: Judgement) -> str:
+def right_words(page: LessonPage, verdict: Judgement) -> str:
     """Return the right answer in words, or the reason why there is none."""
     question = page.question
     if question is None:
@@ -293,7 +293,7 @@ def right_words(page: Page, verdict: Judgement) -> str:
     return lesson.format_value(page.measures[question.range.measure], verdict.right)
 
 
-def measured_lines(page: Page, verdict: Judgement) -> list[tuple[str, str]]:
+def measured_lines(page: LessonPage, verdict: Judgement) -> list[tuple[str, str]]:
     """Return the description of each measure, and its value with unit."""
     return [
         (measure.text, lesson.format_value(measure, verdict.values.get(name)))
@@ -371,7 +371,7 @@ class PageState(msgspec.Struct):
     """Number of times the page's steps were started."""
 
 
-class Course:
+class TakenLesson:
     """A lesson taken by a person or a class."""
 
     def __init__(self, lesson: Lesson) -> None:
@@ -395,7 +395,7 @@ class Course:
         """The lab's names of the page's traffic, by the names in the lesson."""
 
     @property
-    def page(self) -> Page:
+    def page(self) -> LessonPage:
         """The open page."""
         return self.lesson.pages[self.at]
 
@@ -425,7 +425,7 @@ class Course:
         return self.page.question is not None and not over
 
     @staticmethod
-    def _reveals(page: Page) -> bool:
+    def _reveals(page: LessonPage) -> bool:
         return bool(page.question or page.measures or page.why)
 
     @property
@@ -594,7 +594,7 @@ def _at_once(step: Step) -> bool:
     return step.at_s == 0 and step.after is None and step.command.is_setting()
 
 
-def _names(page: Page) -> list[str]:
+def _names(page: LessonPage) -> list[str]:
     """Return the names of all traffic that a page starts."""
     started = ((started_by(step.command), step.command) for step in page.steps)
     names = [kind.name_of(command) for kind, command in started if kind is not None]

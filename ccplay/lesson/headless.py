@@ -11,11 +11,11 @@ import msgspec
 from ccplay.analysis.summary import summarise
 from ccplay.analysis.trust import HealthResult
 from ccplay.errors import CcplayError, LabError
-from ccplay.lesson.course import Course, Judgement
+from ccplay.lesson.course import Judgement, TakenLesson
 from ccplay.lesson.library import Opened
 from ccplay.model.commands import Build
 from ccplay.scenario.rules import check_against
-from ccplay.scenario.values import Page
+from ccplay.scenario.values import LessonPage
 from ccplay.session.session import Session
 from ccplay.session.steps import DueStep
 from ccplay.state.lab_state import LabState
@@ -28,7 +28,7 @@ class PageResult(msgspec.Struct, frozen=True):
 
     number: int
     """Number of the page, from 1."""
-    page: Page
+    page: LessonPage
     verdict: Judgement
 
     @property
@@ -55,7 +55,7 @@ class _PageRunner:
         self.over = asyncio.Event()
         self._opened = opened
         self._report = report
-        self._course = Course(opened.lesson)
+        self._course = TakenLesson(opened.lesson)
 
     def due(self, state: LabState) -> list[DueStep]:
         """Return the steps that are due; start the next page when one is done."""
@@ -99,7 +99,7 @@ async def run_lesson(
     Raises ``CcplayError`` if the lab did not start, died, or lacks what the lesson needs.
     """
     taker = _PageRunner(opened, report)
-    source = open_source(Course(opened.lesson).build(opened.case.build))
+    source = open_source(TakenLesson(opened.lesson).build(opened.case.build))
     sinks: list[Sink] = [Recorder(record, opened.scenario.title)] if record else []
     session = Session(source, title=opened.scenario.title, sinks=sinks, script=taker)
     running = asyncio.create_task(session.run())

@@ -17,7 +17,7 @@ from ccplay.errors import CcplayError, ScenarioError
 from ccplay.files import writing
 from ccplay.files.caller import as_caller, state_folder
 from ccplay.files.reading import open_regular
-from ccplay.lesson.course import Course, Judgement, PageState, RunRecording
+from ccplay.lesson.course import Judgement, PageState, RunRecording, TakenLesson
 from ccplay.model.quantities import did_you_mean, quote
 from ccplay.scenario.library import find as find_scenario
 from ccplay.scenario.reading import load
@@ -83,15 +83,10 @@ def open_lesson(name_or_path: str, settings: tuple[str, ...] = ()) -> Opened:
         hint = "ccplay new lesson NAME writes an example"
         raise ScenarioError(f"{path.name} has no lesson: add [[lesson.pages]] ({hint})")
     opened = Opened(scenario, scenario.lesson)
-    _check_metrics(opened)
-    return opened
-
-
-def _check_metrics(opened: Opened) -> None:
-    """Raise ``ScenarioError`` if a measure names a metric that no run has."""
     named = tuple(_named(opened.lesson))
     case = replace(opened.case, metrics=(), published=(), expect=named)
-    check_metrics(replace(opened.scenario, cases=(case,)))
+    check_metrics(replace(scenario, cases=(case,)))
+    return opened
 
 
 def _named(lesson: Lesson) -> Iterator[Expectation]:
@@ -100,7 +95,7 @@ def _named(lesson: Lesson) -> Iterator[Expectation]:
             if not measure.take:
                 place = f"lesson.pages[{number}].measures.{name}"
                 for path in {measure.metric, measure.relative_to} - {"", *page.measures}:
-                    yield Expectation(path, None, None, "", "", place)
+                    yield Expectation(metric=path, why="", place=place)
 
 
 # --- progress in a lesson, saved in the user's state folder ---------------------------------------
@@ -133,7 +128,7 @@ def path_of(opened: Opened) -> Path:
     return state_folder() / "lessons" / f"{opened.name[:60].replace('/', '_')}-{digest}.json"
 
 
-def save_progress(opened: Opened, course: Course) -> None:
+def save_progress(opened: Opened, course: TakenLesson) -> None:
     """Save the progress of a lesson. Raises ``CcplayError``."""
     content = msgspec.json.encode(_Progress(course.at, [_save(each) for each in course.turns]))
     path = path_of(opened)
@@ -142,9 +137,9 @@ def save_progress(opened: Opened, course: Course) -> None:
         writing.write(path, content, replace=True)
 
 
-def load_progress(opened: Opened) -> Course:
+def load_progress(opened: Opened) -> TakenLesson:
     """Return a lesson with its saved progress, or at its first page."""
-    course = Course(opened.lesson)
+    course = TakenLesson(opened.lesson)
     with contextlib.suppress(OSError, ValueError, msgspec.MsgspecError):
         with as_caller(), open_regular(path_of(opened)) as file:
             found = msgspec.json.decode(printable_json(file.read(_LARGEST)), type=_Progress)

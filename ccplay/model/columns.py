@@ -160,17 +160,13 @@ class Column(msgspec.Struct, frozen=True):
         return self.none if value is None else write(value)
 
 
-def _itself(result: object) -> tuple[object, ...]:
-    return (result,)
-
-
-class Table(msgspec.Struct, frozen=True, eq=False):
+class ResultTable(msgspec.Struct, frozen=True, eq=False):
     """A table of results, which several kinds may share."""
 
     title: str
     """Title of the table on a page."""
     columns: tuple[Column, ...]
-    rows: Callable[[Any], Sequence[object]] = _itself
+    rows: Callable[[Any], Sequence[object]] = lambda result: (result,)
     """Function that returns the rows of a result: usually the result itself; none if it is
     empty."""
     in_brief: bool = True

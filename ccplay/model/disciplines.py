@@ -30,7 +30,7 @@ from ccplay.model.qdiscs import (
     SFQ,
     SOFTWARE,
     TBF,
-    Discipline,
+    DisciplineKind,
 )
 from ccplay.model.quantities import did_you_mean, quote
 from ccplay.model.values import Feature, Qdisc
@@ -51,11 +51,11 @@ NOT_OF_CLASS = (
 )
 """Why a discipline in software can't be the queue of a class; follows its name."""
 
-custom: dict[str, Discipline] = {}
+custom: dict[str, DisciplineKind] = {}
 """Disciplines of the user by name, which only the command line can add."""
 
 
-def described(kind: str) -> Discipline | None:
+def described(kind: str) -> DisciplineKind | None:
     """Return the discipline of a kind, ``codel`` or ``codel.py``; None if there is none."""
     name = kind.removesuffix(SUFFIX)
     found = DISCIPLINES.get(name) or custom.get(name)
@@ -168,7 +168,7 @@ def thresholds(options: Mapping[str, Option]) -> tuple[int, int]:
     return least, most
 
 
-DISCIPLINES: dict[str, Discipline] = {
+DISCIPLINES: dict[str, DisciplineKind] = {
     each.kind: each
     for each in (
         *(PFIFO, BFIFO, TBF, CODEL, FQ_CODEL, RED, PIE, FQ_PIE, FQ, CAKE, SFQ, CHOKE),

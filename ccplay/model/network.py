@@ -28,7 +28,7 @@ _LONGEST_INTERFACE = 15
 include/uapi/linux/if.h."""
 
 
-class Written(Value, frozen=True):
+class WrittenNetwork(Value, frozen=True):
     """A network whose nodes and cables are listed, in a scenario or by a Mininet file."""
 
     hosts: Annotated[list[str], FEW] = []
@@ -51,7 +51,7 @@ class Topology(Value, frozen=True):
     """Parameter ``pairs`` of a dumbbell, separate from ``parameters`` as in recordings of 0.1."""
     parameters: dict[str, int] = {}
     """All other parameters by name; a missing one has its generator's default."""
-    written: Written | None = None
+    written: WrittenNetwork | None = None
     """Nodes and cables of the kind ``written``."""
     observed: Annotated[list[str], FEW] = []
     """Directed links whose queue is observed, of other kinds; if empty, those of the generator."""

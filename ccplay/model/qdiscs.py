@@ -43,7 +43,7 @@ class Parameter(Field, frozen=True):
     For a switch, the word for on and the word for off, separated by ``|``."""
 
 
-class Discipline(msgspec.Struct, frozen=True):
+class DisciplineKind(msgspec.Struct, frozen=True):
     """A queue discipline."""
 
     kind: str
@@ -125,23 +125,23 @@ def classes(by: str) -> tuple[Parameter, ...]:
 #
 # tc-pfifo(8), tc-pfifo_fast(8), tc-prio(8), tc-tbf(8); net/sched/sch_{fifo,generic,prio,tbf}.c.
 
-PFIFO = Discipline(
+PFIFO = DisciplineKind(
     "pfifo",
     "first in, first out; drops at the tail beyond a limit in packets",
     (parameter("limit", PACKETS, "maximum queue length", 100, low=1, required=True),),
 )
-BFIFO = Discipline(
+BFIFO = DisciplineKind(
     "bfifo",
     "first in, first out; drops at the tail beyond a limit in bytes",
     (parameter("limit", QUEUE_SIZE, "maximum queue length", 150_000, low=1514, required=True),),
 )
-PFIFO_FAST = Discipline(
+PFIFO_FAST = DisciplineKind(
     "pfifo_fast",
     "three FIFOs by the type of service, each with the interface's 1000 packets; Linux's own",
     (),
     software=False,
 )
-TBF = Discipline(
+TBF = DisciplineKind(
     "tbf",
     "token bucket: holds a rate, lets a burst through",
     (
@@ -159,7 +159,7 @@ TBF = Discipline(
     ),
     software=False,
 )
-PRIO = Discipline(
+PRIO = DisciplineKind(
     "prio",
     "strict priority between bands, by the type of service, each with its discipline",
     (
@@ -192,7 +192,7 @@ def _averaging() -> tuple[Parameter, ...]:
     )
 
 
-RED = Discipline(
+RED = DisciplineKind(
     "red",
     "drops early and at random as the average queue grows (Floyd, Jacobson 1993)",
     (
@@ -214,7 +214,7 @@ RED = Discipline(
         ),
     ),
 )
-CHOKE = Discipline(
+CHOKE = DisciplineKind(
     "choke",
     "RED that penalises flows that fill the queue, without state",
     (
@@ -228,7 +228,7 @@ CHOKE = Discipline(
         *_averaging(),
     ),
 )
-SFB = Discipline(
+SFB = DisciplineKind(
     "sfb",
     "stochastic fair BLUE: a drop probability for each bin of flows",
     (
@@ -304,12 +304,12 @@ def _fair() -> tuple[Parameter, ...]:
     )
 
 
-CODEL = Discipline(
+CODEL = DisciplineKind(
     "codel",
     "controls the time that packets wait, not their number (RFC 8289)",
     _codel(1000, ecn=False),
 )
-FQ_CODEL = Discipline(
+FQ_CODEL = DisciplineKind(
     "fq_codel",
     "a fair queue for each flow, CoDel on each (RFC 8290)",
     (
@@ -337,12 +337,12 @@ FQ_CODEL = Discipline(
         ),
     ),
 )
-PIE = Discipline(
+PIE = DisciplineKind(
     "pie",
     "drops at random so that the queueing delay stays at a target (RFC 8033)",
     _pie(1000),
 )
-FQ_PIE = Discipline(
+FQ_PIE = DisciplineKind(
     "fq_pie",
     "a fair queue for each flow, PIE on each",
     (
@@ -355,7 +355,7 @@ FQ_PIE = Discipline(
         ),
     ),
 )
-DUALPI2 = Discipline(
+DUALPI2 = DisciplineKind(
     "dualpi2",
     "a queue for L4S flows beside a classic one, marks and drops coupled (RFC 9332)",
     (
@@ -418,7 +418,7 @@ def _switch(name: str, meaning: str, words: str, *, default: bool = False) -> Pa
     return parameter(name, SWITCH, meaning, default, only=KERNEL, tc=words)
 
 
-FQ = Discipline(
+FQ = DisciplineKind(
     "fq",
     "a fair queue for each flow; the kernel's also keeps the pace that TCP set",
     (
@@ -467,7 +467,7 @@ FQ = Discipline(
         ),
     ),
 )
-CAKE = Discipline(
+CAKE = DisciplineKind(
     "cake",
     "shaper, fair queues and CoDel in one, for home links",
     (
@@ -513,7 +513,7 @@ CAKE = Discipline(
         parameter("fwmark", COUNT, "bits of firewall marks that choose a tin", 0, only=KERNEL),
     ),
 )
-SFQ = Discipline(
+SFQ = DisciplineKind(
     "sfq",
     "stochastic fair queueing: flows hashed to queues served in turn",
     (
@@ -562,7 +562,7 @@ SFQ = Discipline(
         _switch("harddrop", "RED: drop ECN packets too, above max", "harddrop|"),
     ),
 )
-DRR = Discipline(
+DRR = DisciplineKind(
     "drr",
     "deficit round robin: flows hashed to queues with equal shares in bytes",
     (
@@ -574,7 +574,7 @@ DRR = Discipline(
     # The kernel's drr drops packets that no user-defined filter assigns to a class.
     in_kernel=False,
 )
-HHF = Discipline(
+HHF = DisciplineKind(
     "hhf",
     "heavy-hitter filter: flows that send much wait behind those that don't",
     (

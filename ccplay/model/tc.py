@@ -104,7 +104,11 @@ def link_lines(
     lines = []
     for link in links:
         if change.rate:
-            lines.append(_rate_line(link, change.rate))
+            most = burst(change.rate)
+            words = f"rate {scaled(change.rate, _RATES)} burst {most} cburst {most} quantum {FRAME}"
+            lines.append(
+                f"tc class replace dev {link.interface} parent 1: classid {CLASS} htb {words}"
+            )
         if any(getattr(change, name) is not None for name in _IMPAIRMENTS):
             lines += _netem_lines(link, network, now(link.name).changed_by(change))
     return _harmless(lines)
@@ -126,11 +130,6 @@ def burst(rate: int) -> int:
     The greater of the two applies; a timer that is late by less than that does not reduce the rate.
     """
     return max(2 * FRAME, rate // 8 // 1000)
-
-
-def _rate_line(link: Link, rate: int) -> str:
-    words = f"rate {scaled(rate, _RATES)} burst {burst(rate)} cburst {burst(rate)} quantum {FRAME}"
-    return f"tc class replace dev {link.interface} parent 1: classid {CLASS} htb {words}"
 
 
 def _netem_lines(link: Link, network: Network, setting: LinkSetting) -> list[str]:

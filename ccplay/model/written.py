@@ -10,7 +10,7 @@ from typing import TypeAlias
 from msgspec.structs import replace
 
 from ccplay.errors import CommandError
-from ccplay.model.network import Network, Topology, Written, assemble
+from ccplay.model.network import Network, Topology, WrittenNetwork, assemble
 from ccplay.model.quantities import did_you_mean, quote
 
 MOST_HOSTS, MOST_ROUTERS, MOST_LINKS = 128, 256, 400
@@ -26,7 +26,7 @@ Where: TypeAlias = tuple[str | int, ...]
 """Keys and indexes below ``topology`` in a scenario file: ``("links", 2, "ends")``."""
 
 
-def mistakes(written: Written) -> Iterator[tuple[Where, str]]:
+def mistakes(written: WrittenNetwork) -> Iterator[tuple[Where, str]]:
     """Yield the mistakes in names and links, each as its place and a message."""
     nodes: set[str] = set()
     for key, names in (("hosts", written.hosts), ("routers", written.routers)):
@@ -48,7 +48,7 @@ def mistakes(written: Written) -> Iterator[tuple[Where, str]]:
     yield from _wrong_links(written, nodes)
 
 
-def _wrong_links(written: Written, nodes: set[str]) -> Iterator[tuple[Where, str]]:
+def _wrong_links(written: WrittenNetwork, nodes: set[str]) -> Iterator[tuple[Where, str]]:
     directed = sorted({f"{a}->{b}" for ends in written.cables for a, b in (ends, ends[::-1])})
     for number, name in enumerate(written.observed):
         if name not in directed:
@@ -70,7 +70,7 @@ def _wrong_links(written: Written, nodes: set[str]) -> Iterator[tuple[Where, str
         seen |= names
 
 
-def find_apart(written: Written) -> Iterator[tuple[Where, str]]:
+def find_apart(written: WrittenNetwork) -> Iterator[tuple[Where, str]]:
     """Yield the place of, and a message about, each node that the first host can't reach.
 
     Hosts do not forward.
@@ -102,7 +102,7 @@ def generate(topology: Topology) -> Network:
     Each host of the first half has a peer in the second half, as far away as possible. Raises
     ``CommandError`` with the first mistake.
     """
-    written = topology.written or Written()
+    written = topology.written or WrittenNetwork()
     for where, text in chain(mistakes(written), find_apart(written)):
         place = "".join(f"[{each}]" if isinstance(each, int) else f".{each}" for each in where)
         raise CommandError(f"topology{place}: {text}")
@@ -135,7 +135,7 @@ def _farthest(
         yield sender, other
 
 
-def observing(written: Written, names: Collection[str]) -> Written:
+def observing(written: WrittenNetwork, names: Collection[str]) -> WrittenNetwork:
     """Return ``written``, which must be valid, with these directed links observed.
 
     Links on the path of the first sender's traffic are shown first.
@@ -152,7 +152,7 @@ def _in_order(network: Network) -> list[str]:
     )
 
 
-def describe(written: Written) -> str:
+def describe(written: WrittenNetwork) -> str:
     """Return the network as text: its name, or ``written, 4 hosts, 3 routers``."""
     counts = {"host": len(written.hosts), "router": len(written.routers)}
     parts = [f"{count} {noun}{'' if count == 1 else 's'}" for noun, count in counts.items()]

@@ -9,7 +9,7 @@ import msgspec
 from ccplay.model.values import LinkSetting, Qdisc
 from ccplay.model.wording import limit_unit
 from ccplay.state import lab_state
-from ccplay.state.lab_state import LabState
+from ccplay.state.lab_state import LabState, mean_capacity
 from ccplay.traffic.plot import Changes
 
 
@@ -45,7 +45,10 @@ def qdiscs(state: LabState, link: str) -> list[tuple[float, LinkSetting, Qdisc |
     """
     direction, _, name = link.partition(" ")
     changes = state.links.get(direction, ())
-    return [(each.t, each.setting, _qdisc(each.setting, name)) for each in changes]
+    return [
+        (each.t, each.setting, each.setting.queue_of(name) or each.setting.qdisc)
+        for each in changes
+    ]
 
 
 def counts_bytes(qdisc: Qdisc | None) -> bool:
@@ -83,12 +86,6 @@ def base_rtts(scope: Scope) -> Changes:
     return tuple((t, None if ms is None else ms * 1e3) for t, ms in found)
 
 
-def _qdisc(setting: LinkSetting, name: str) -> Qdisc | None:
-    """Return the queue of a class, or of the link itself if no class is named."""
-    own = next((each.qdisc for each in setting.classes or () if each.name == name), None)
-    return own or setting.qdisc
-
-
 def _frame(setting: LinkSetting) -> int:
     """Return the length of a link's full packet in bytes, including its Ethernet header."""
     return FRAME_BYTES if setting.mtu is None else setting.mtu + _HEADER_BYTES
@@ -105,3 +102,50 @@ def _limit(qdisc: Qdisc | None, frame: int, scope: Scope) -> float | None:
     if not scope.converts:
         return None
     return limit / frame if in_bytes else float(limit * frame)
+
+
+# --- utilisation of links and fill of queues, for drawings of networks ----------------------------
+
+IDLE, BUSY = 0.02, 0.8
+"""Shares of a link's rate below which a link counts as idle, and at or above which as busy."""
+
+BUILDING = 0.1
+"""Smallest share of a queue's limit at which the queue counts as building."""
+
+
+def utilisation(state: LabState, link: str, start: float, end: float) -> float | None:
+    """Return the traffic that left on a link between two moments as a share of what could leave.
+
+    Return None if the link is not observed, has no rate, or let nothing pass.
+    """
+    queue = state.queues.get(link)
+    if queue is None:
+        return None
+    carried = queue.series["bytes"]
+    first = max(state.sweeps.before_or_at(start), carried.first)
+    last = min(state.sweeps.before_or_at(end), carried.end - 1)
+    if last <= first:
+        return None
+    before, after = carried.at(first), carried.at(last)
+    since, until = state.sweeps.time(first), state.sweeps.time(last)
+    could = mean_capacity(state, link, since, until)
+    if before is None or after is None or not could:
+        return None
+    return max(after - before, 0.0) * 8 / (until - since) / could
+
+
+def fill(state: LabState, link: str, start: int, end: int) -> float | None:
+    """Return the greatest length of a queue from tick ``start`` to ``end`` (not included).
+
+    The length is a share of the queue's limit, at most 1; None if length or limit is unknown.
+    """
+    queue = state.queues.get(link)
+    if queue is None or end <= start or start < 0:
+        return None
+    setting = state.link_at(link, state.sweeps.time(end - 1))
+    qdisc = setting.setting.qdisc if setting is not None else None
+    limit = qdisc.options.get("limit") if qdisc is not None else None
+    if isinstance(limit, bool) or not isinstance(limit, int | float) or limit <= 0:
+        return None
+    found = queue.series["backlog" if counts_bytes(qdisc) else "qlen"].extremes(start, end)
+    return None if found is None else min(found[1] / limit, 1.0)

@@ -384,8 +384,8 @@ def show_comparison(
 
     Without ``counters``, the traffic of interfaces is left out, because metrics of queues show it.
     """
-    for line in _head(comparison):
-        console.print(line)
+    for name, what in (("A", comparison.a), ("B", comparison.b)):
+        console.print(Text.assemble((f"{name}  ", "bold"), what))
     settings = {tuple(case.settings) for case in comparison.cases}
     common = settings.pop() if len(settings) == 1 else ()
     if common:
@@ -407,11 +407,6 @@ def show_comparison(
     for name, cases in (("A", comparison.only_a), ("B", comparison.only_b)):
         if cases:
             console.print(Text(f"\nonly in {name}: {', '.join(cases)}", style="dim"))
-
-
-def _head(comparison: Comparison) -> Iterator[Text]:
-    for name, what in (("A", comparison.a), ("B", comparison.b)):
-        yield Text.assemble((f"{name}  ", "bold"), what)
 
 
 def _settings_table(settings: Sequence[DifferingSetting]) -> Table:
@@ -478,7 +473,8 @@ def _by_subject(metrics: Iterable[Difference]) -> list[tuple[str, list[Differenc
 def _row(each: Difference, *, indent: bool, repeated: bool) -> list[Text]:
     wording = words(each.metric)
     both = [value for value in (each.a, each.b) if value is not None]
-    found = _unit(each.metric, [value.mean for value in both])
+    share = each.metric.rpartition(".")[2] in _SHARES
+    found = Unit(0.01, "%") if share else unit(each.metric, [value.mean for value in both])
     name = Text(f"{'  ' * indent}{wording.quantity}")
     if (of := found.name or wording.counts) and of not in wording.quantity.split():
         name.append(f" {of}", style="dim")
@@ -488,11 +484,6 @@ def _row(each: Difference, *, indent: bool, repeated: bool) -> list[Text]:
     difference = _difference(each, found, min(map(_decimals, written)))
     percent = _percent(each) + (_CLEAR if each.clear else " ") * repeated
     return [name, *map(Text, written), Text(difference, style=style), Text(percent, style)]
-
-
-def _unit(metric: str, means: Sequence[float]) -> Unit:
-    share = metric.rpartition(".")[2] in _SHARES
-    return Unit(0.01, "%") if share else unit(metric, means)
 
 
 def _mean(value: Statistic | None, found: Unit | None) -> str:

@@ -66,20 +66,20 @@ class _Scanner:
     def document(self) -> dict[_Place, int]:
         table: _Place = ()
         while self._skip_space():
-            if self._take("[["):
+            if self._skip_token("[["):
                 table = self._header(self._key())
                 size = self._array_sizes.get(table, 0)
                 self._array_sizes[table] = size + 1
                 self._note(table)
                 table = (*table, size)
                 self._note(table)
-                self._take("]]")
-            elif self._take("["):
+                self._skip_token("]]")
+            elif self._skip_token("["):
                 table = self._header(self._key())
                 if size := self._array_sizes.get(table, 0):
                     table = (*table, size - 1)
                 self._note(table)
-                self._take("]")
+                self._skip_token("]")
             else:
                 self._pair(table)
         return self._lines
@@ -99,7 +99,7 @@ class _Scanner:
         for key in self._key():
             place = (*place, key)
             self._note(place)
-        self._take("=")
+        self._skip_token("=")
         self._value(place)
 
     def _key(self) -> list[str]:
@@ -114,24 +114,24 @@ class _Scanner:
                 keys.append(match[0] if match else "")
             self._position = match.end() if match else self._position + 1
             self._skip_space()
-            if not self._take("."):
+            if not self._skip_token("."):
                 return keys
 
     def _value(self, place: _Place) -> None:
         self._skip_space()
         self._lines.setdefault(place, self._here())
-        if self._take("["):
+        if self._skip_token("["):
             index = 0
-            while self._skip_space() and not self._take("]"):
+            while self._skip_space() and not self._skip_token("]"):
                 self._value((*place, index))
                 index += 1
                 self._skip_space()
-                self._take(",")
-        elif self._take("{"):
-            while self._skip_space() and not self._take("}"):
+                self._skip_token(",")
+        elif self._skip_token("{"):
+            while self._skip_space() and not self._skip_token("}"):
                 self._pair(place)
                 self._skip_space()
-                self._take(",")
+                self._skip_token(",")
         else:
             match = _STRING.match(self._text, self._position) or _SCALAR.match(
                 self._text, self._position
@@ -152,7 +152,7 @@ class _Scanner:
             self._position = match.end()
         return self._position < len(self._text)
 
-    def _take(self, token: str) -> bool:
+    def _skip_token(self, token: str) -> bool:
         found = self._text.startswith(token, self._position)
         self._position += len(token) * found
         return found
@@ -209,10 +209,12 @@ class Mistakes:
         if not self._found:
             return
         lines = locate(self._text)
-        found = sorted(
-            ((_line(lines, place), place, text) for place, text in self._found),
-            key=lambda each: each[0],
-        )
+        found = []
+        for place, text in self._found:
+            # What the command line gives is in no line of the file.
+            given = bool(place) and isinstance(place[0], GivenPath)
+            found.append((0 if given else nearest(lines, place), place, text))
+        found.sort(key=lambda each: each[0])
         texts = [self._line(*each) for each in found[:_SHOWN]]
         if len(found) > _SHOWN:
             rest = "more" if len(found) > _MOST else f"{len(found) - _SHOWN} more"
@@ -234,11 +236,6 @@ class Mistakes:
             return ""
         more = f" and {len(cases) - 1} more" if len(cases) > 1 else ""
         return f" (in {quote(cases[0])}{more})"
-
-
-def _line(lines: dict[Place, int], place: Place) -> int:
-    """Return the line of a place in the file; 0 for the command line."""
-    return 0 if place and isinstance(place[0], GivenPath) else nearest(lines, place)
 
 
 def spell(place: Place) -> str:

@@ -26,7 +26,7 @@ from ccplay.model.quantities import (
 from ccplay.model.texts import LINE, METRIC, PROSE
 from ccplay.scenario.document import ControlError, Place, spell
 from ccplay.scenario.matrix import Parameter, Point, label_of, word_of
-from ccplay.scenario.parts import WRONG, Items, Part, Table, keys_of
+from ccplay.scenario.parts import WRONG, Items, Part, TomlTable, keys_of
 from ccplay.scenario.tree import Placed, Reader, plain
 from ccplay.scenario.values import Criterion, CriterionMeasure, Expectation, Published
 from ccplay.units import PATTERNS, parse_ratio
@@ -112,7 +112,7 @@ METRICS = Items(
     instead="",
     words={"uniqueItems": True},
 )
-EXPECTATION = Table(
+EXPECTATION = TomlTable(
     definition="expectation",
     make=Expectation,
     check=_check_expectation,
@@ -250,7 +250,7 @@ def _check_published(values: dict[str, Any], node: Placed, reader: Reader) -> No
         reader.mistakes.add(node.place, text)
 
 
-PUBLISHED_VALUES = Table(
+PUBLISHED_VALUES = TomlTable(
     definition="published",
     keys={
         "metric": Field(METRIC, _PATH_MEANING, required=True),
@@ -359,7 +359,7 @@ def _check_measure(values: dict[str, Any], node: Placed, reader: Reader) -> None
         reader.mistakes.add(node.place, "either minus or over, not both")
 
 
-CRITERION_MEASURE = Table(
+CRITERION_MEASURE = TomlTable(
     definition="criterion-measure",
     make=CriterionMeasure,
     check=_check_measure,
@@ -368,7 +368,7 @@ CRITERION_MEASURE = Table(
         at=_Plain(words=True, meaning="Points of the matrix where it is measured, by axis"),
     ),
 )
-CRITERION = Table(
+CRITERION = TomlTable(
     definition="criterion",
     make=lambda measures=(), **values: Criterion(measures=tuple(measures), **values),
     meaning="The criterion that the file evaluates: ccplay evaluate",

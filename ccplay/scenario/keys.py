@@ -22,8 +22,8 @@ from ccplay.model.disciplines import (
     validate,
 )
 from ccplay.model.moving import TRACE
-from ccplay.model.network import BOTTLENECK, Network, Topology, Written
-from ccplay.model.qdiscs import Discipline
+from ccplay.model.network import BOTTLENECK, Network, Topology, WrittenNetwork
+from ccplay.model.qdiscs import DisciplineKind
 from ccplay.model.quantities import (
     WHOLE,
     Field,
@@ -62,7 +62,7 @@ from ccplay.scenario.parts import (
     Keys,
     Named,
     Part,
-    Table,
+    TomlTable,
     keys_of,
     table_shape,
 )
@@ -76,7 +76,7 @@ from ccplay.traffic import TRAFFIC
 KIND = "The queue discipline"
 
 
-class Queue(Part, frozen=True, kw_only=True, eq=False):
+class QueuePart(Part, frozen=True, kw_only=True, eq=False):
     """A queue discipline: ``{ kind = "codel", target = "5 ms" }``."""
 
     definition: str = "queue"
@@ -150,7 +150,7 @@ def _any(value: Any) -> Option:
     return value
 
 
-def _of_kind(discipline: Discipline) -> tuple[dict[str, Shape], tuple[str, ...]]:
+def _of_kind(discipline: DisciplineKind) -> tuple[dict[str, Shape], tuple[str, ...]]:
     """Return the JSON Schema of the keys of a queue of this kind, and those that it needs."""
     names: Shape = {"const": discipline.kind}
     if discipline.software:
@@ -173,7 +173,7 @@ def _any_kind() -> Shape:
     return table_shape(known)
 
 
-QUEUE = Queue()
+QUEUE = QueuePart()
 
 # --- classes at a link: several queues that share its rate ----------------------------------------
 
@@ -220,7 +220,7 @@ _MOST_CLASSES = 8
 
 CLASSES = Classes(
     definition="classes",
-    of=Table(
+    of=TomlTable(
         keys=keys_of(
             TrafficClass,
             traffic=Items(of=Field(NAME), noun="names", meaning=_TAKEN, default=[]),
@@ -237,7 +237,7 @@ CLASSES = Classes(
 # --- what moves a link: a trace or a model --------------------------------------------------------
 
 
-class Moving(Part, frozen=True, kw_only=True, eq=False):
+class TracePart(Part, frozen=True, kw_only=True, eq=False):
     """A trace or a model; the files of a trace are read, to be sent to the lab."""
 
     definition: str = "trace"
@@ -263,7 +263,7 @@ class Moving(Part, frozen=True, kw_only=True, eq=False):
         return TRACE.shape
 
 
-MOVING = Moving()
+MOVING = TracePart()
 
 MOVES = {
     "trace": replace(MOVING, meaning=settings.TRACE.meaning, name="trace"),
@@ -300,7 +300,7 @@ def _check_setting(values: dict[str, Any], node: Placed, reader: Reader) -> None
         reader.mistakes.add(node.at("gemodel"), "is a model of loss, as loss is: leave one out")
 
 
-LINK = Table(
+LINK = TomlTable(
     definition="link",
     keys=keys_of(
         LinkSetting,
@@ -330,7 +330,7 @@ LINKS = _Links(
 )
 HOSTS = Named(
     meaning="Settings of hosts by name: h1, h2, or s1, d1, s2 …",
-    of=Table(definition="host", keys={"cc": settings.CC}),
+    of=TomlTable(definition="host", keys={"cc": settings.CC}),
     pattern=rf"^{NODE_PATTERN}$",
 )
 
@@ -381,7 +381,7 @@ WRITTEN_KEYS: Keys = {
         meaning="Names of routers, which forward packets",
     ),
     "links": Items(
-        of=Table(
+        of=TomlTable(
             keys={
                 "ends": Field(
                     worded("", "two names of nodes", _ends, _TWO),
@@ -485,9 +485,11 @@ def _written(
     a rate, all are. A link has no delay and no loss unless its entry sets them.
     """
     before = reader.mistakes.count
-    values = Table(keys=WRITTEN_KEYS, missing=_EXAMPLES).values(Placed(node.place, table), reader)
+    values = TomlTable(keys=WRITTEN_KEYS, missing=_EXAMPLES).values(
+        Placed(node.place, table), reader
+    )
     links = values.pop("links", [])
-    written = Written(cables=[ends for ends, _ in links], **values)
+    written = WrittenNetwork(cables=[ends for ends, _ in links], **values)
     for where, text in mistakes(written):
         # What could not be read has been reported.
         if not _is_unread(written, where):
@@ -508,7 +510,7 @@ def _written(
     return Topology(kind="written", written=written), settings_of
 
 
-def _is_unread(written: Written, where: Where) -> bool:
+def _is_unread(written: WrittenNetwork, where: Where) -> bool:
     match where:
         case ("links", int(number), *_):
             return written.cables[number] == _NO_ENDS
@@ -589,7 +591,7 @@ def read_build(case: dict[str, Placed], reader: Reader) -> tuple[Build, Network 
         topology=topology,
         links=links,
         congestion_controls=hosts,
-        **Table(keys=BUILD).values(Placed((), case), reader),
+        **TomlTable(keys=BUILD).values(Placed((), case), reader),
     ), network
 
 

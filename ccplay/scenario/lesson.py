@@ -20,7 +20,7 @@ from ccplay.model.texts import LINE, choice
 from ccplay.model.variables import Variable
 from ccplay.scenario.document import spell
 from ccplay.scenario.keys import link_problem
-from ccplay.scenario.parts import Items, Named, Table, keys_of
+from ccplay.scenario.parts import Items, Named, TomlTable, keys_of
 from ccplay.scenario.timeline import STEP, check_timeline, read_timeline
 from ccplay.scenario.tree import Placed, Reader
 from ccplay.scenario.values import (
@@ -29,8 +29,8 @@ from ccplay.scenario.values import (
     AnswerChoice,
     Bound,
     Lesson,
+    LessonPage,
     Measure,
-    Page,
     PageLook,
     PageQuestion,
     Range,
@@ -123,7 +123,7 @@ def _check_measure(values: dict[str, Any], node: Placed, reader: Reader) -> None
 
 
 MEASURES = Named(
-    of=Table(
+    of=TomlTable(
         definition="lesson-measure", keys=keys_of(Measure), make=Measure, check=_check_measure
     ),
     most=MOST_MEASURES,
@@ -192,9 +192,9 @@ def _check_bound(values: dict[str, Any], node: Placed, reader: Reader) -> None:
         )
 
 
-BOUND = Table(definition="lesson-bound", keys=keys_of(Bound), make=Bound, check=_check_bound)
+BOUND = TomlTable(definition="lesson-bound", keys=keys_of(Bound), make=Bound, check=_check_bound)
 _LACK = 'what the run measures if it is right, such as when = [{ measure = "rtt", at_least = 100 }]'
-CHOICE = Table(
+CHOICE = TomlTable(
     definition="lesson-choice",
     keys=keys_of(
         AnswerChoice,
@@ -212,7 +212,7 @@ CHOICE = Table(
 )
 _OF_RANGE = keys_of(
     Range,
-    usual=Table(
+    usual=TomlTable(
         keys=_BOUNDS,
         make=lambda **bounds: Bound("", **bounds),
         check=_check_bound,
@@ -250,10 +250,10 @@ _KINDS = {
         make=tuple,
         meaning="Answers, each with the measurements that make it right",
     ),
-    "number": Table(
+    "number": TomlTable(
         keys=_NUMBER, make=_range, check=_check_range, meaning="A number to predict", name="range"
     ),
-    "region": Table(
+    "region": TomlTable(
         keys=_REGION,
         make=_range,
         check=_check_range,
@@ -270,7 +270,7 @@ def _check_question(values: dict[str, Any], node: Placed, reader: Reader) -> Non
         reader.mistakes.add(node.at("choices"), "only one choice can be the usual one")
 
 
-QUESTION = Table(
+QUESTION = TomlTable(
     definition="lesson-question",
     keys=keys_of(PageQuestion, **_KINDS),
     make=PageQuestion,
@@ -302,7 +302,7 @@ def check_question(
 # --- the pages ------------------------------------------------------------------------------------
 
 MOST_PAGES = 30
-LOOK = Table(
+LOOK = TomlTable(
     keys=keys_of(
         PageLook,
         plots=Items(
@@ -315,10 +315,10 @@ LOOK = Table(
     make=PageLook,
     meaning="What the page shows of the network",
 )
-PAGE = Table(
+PAGE = TomlTable(
     definition="lesson-page",
     keys=keys_of(
-        Page,
+        LessonPage,
         look=LOOK,
         steps=Items(
             of=STEP,
@@ -329,7 +329,7 @@ PAGE = Table(
         question=QUESTION,
     ),
 )
-LESSON = Table(
+LESSON = TomlTable(
     definition="lesson",
     meaning="Pages beside the running network: ccplay lesson FILE",
     keys={
@@ -359,7 +359,9 @@ def read_lesson(node: Placed | None, network: Network | None, reader: Reader) ->
     return Lesson(read, reader.value(table.get("aim"), LINE.read, ""))
 
 
-def _page(node: Placed, network: Network | None, taken: dict[str, str], reader: Reader) -> Page:
+def _page(
+    node: Placed, network: Network | None, taken: dict[str, str], reader: Reader
+) -> LessonPage:
     """Read a page; ``taken`` has the places of all traffic on earlier pages."""
     table = reader.table(node, PAGE.keys)
     timed = table.pop("steps", None)
@@ -380,7 +382,7 @@ def _page(node: Placed, network: Network | None, taken: dict[str, str], reader: 
     if queue and network is not None and queue not in network.observed:
         text = f"no observed queue {quote(queue)}{did_you_mean(queue, network.observed)}"
         reader.mistakes.add(node.at("look", "queue"), text)
-    return Page(**values)
+    return LessonPage(**values)
 
 
 def _steps(

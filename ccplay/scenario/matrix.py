@@ -15,7 +15,7 @@ from ccplay.model.base import StopTraffic
 from ccplay.model.quantities import NUMBER, Field, MisfitError, Quantity, Shape, quote, same
 from ccplay.model.texts import LINE
 from ccplay.scenario.document import Place, spell
-from ccplay.scenario.parts import Items, Table
+from ccplay.scenario.parts import Items, TomlTable
 from ccplay.scenario.tree import (
     NOWHERE,
     GivenSetting,
@@ -138,7 +138,7 @@ _SCALARS: Shape = {
 }
 
 
-class _AxisPart(Table, frozen=True, kw_only=True, eq=False):
+class _AxisPart(TomlTable, frozen=True, kw_only=True, eq=False):
     """An axis with a name of its own; its values alone stand for those of a path.
 
     None of its keys is required, because a case may change an axis of the common part.
@@ -146,7 +146,7 @@ class _AxisPart(Table, frozen=True, kw_only=True, eq=False):
 
     def form(self) -> Shape:
         """Return the JSON Schema of ``{ path = PATH, values = […] }`` and of ``[…]``."""
-        return {"anyOf": [Table.form(self), _SCALARS]}
+        return {"anyOf": [TomlTable.form(self), _SCALARS]}
 
 
 AXIS = _AxisPart(

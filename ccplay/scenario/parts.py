@@ -140,7 +140,7 @@ Check = Callable[[dict[str, Any], Placed, Reader], None]
 could be read."""
 
 
-class Table(Part, frozen=True, kw_only=True, eq=False):
+class TomlTable(Part, frozen=True, kw_only=True, eq=False):
     """A table with known keys, read into whatever ``make`` makes of its values by name."""
 
     keys: Keys

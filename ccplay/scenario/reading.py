@@ -40,7 +40,7 @@ from ccplay.scenario.matrix import (
     read_matrix,
     size,
 )
-from ccplay.scenario.parts import Items, Named, Table
+from ccplay.scenario.parts import Items, Named, TomlTable
 from ccplay.scenario.timeline import (
     MOST_STEPS,
     STEP,
@@ -120,7 +120,7 @@ FILE_KEYS = {
     **CASE_KEYS,
     **_MATRIX,
     "case": Items(
-        of=Table(keys=OWN_KEYS),
+        of=TomlTable(keys=OWN_KEYS),
         words={"minItems": 1, "maxItems": MOST_CASES},
         meaning="Cases, each run in its own lab; each has only the keys that differ from the rest",
     ),
@@ -213,7 +213,7 @@ def _case(node: Placed, at: Point, reader: Reader) -> Case:
     if "duration" not in table:
         text = 'duration is missing: the longest duration of a run, such as "60 s"'
         reader.mistakes.add(node.place, text)
-    single = Table(keys=VALUES).values(Placed(node.place, table), reader)
+    single = TomlTable(keys=VALUES).values(Placed(node.place, table), reader)
     duration_s = single.setdefault("duration_s", float(DAY_S))
     build, names = read_build(table, reader)
     if names is not None:

@@ -15,7 +15,7 @@ from ccplay.errors import UnsupportedError
 from ccplay.guest import boot
 from ccplay.model import disciplines, texts
 from ccplay.model.disciplines import DISCIPLINES, beyond, is_software, serves
-from ccplay.model.qdiscs import SOFTWARE, Discipline
+from ccplay.model.qdiscs import SOFTWARE, DisciplineKind
 from ccplay.model.quantities import quote
 from ccplay.model.values import Capabilities, Feature, LinkSetting, Qdisc, TrafficClass
 from ccplay.scenario.values import Case, Scenario
@@ -32,7 +32,7 @@ def admit(algorithms: Iterable[str] = (), queues: Iterable[str] = ()) -> None:
     """
     texts.custom_algorithms.update(algorithms)
     for name in queues:
-        disciplines.custom.setdefault(name, Discipline(name, "your own", (), open=True))
+        disciplines.custom.setdefault(name, DisciplineKind(name, "your own", (), open=True))
 
 
 @contextmanager

@@ -42,7 +42,7 @@ from ccplay.scenario.keys import (
     is_observed,
     link_problem,
 )
-from ccplay.scenario.parts import WRONG, Part, Table, described, keys_of, ref, table_shape
+from ccplay.scenario.parts import WRONG, Part, TomlTable, described, keys_of, ref, table_shape
 from ccplay.scenario.tree import Placed, Reader
 from ccplay.scenario.values import Case, Scenario, Step
 from ccplay.traffic import KINDS, TRAFFIC, split_senders, split_starts, started_by, stopped_by
@@ -104,7 +104,7 @@ class _StepPart(Part, frozen=True, kw_only=True, eq=False):
     def write(self, value: Any) -> dict[str, Plain]:
         """Return the keys of a command, without its moment and its action."""
         action = type(value)
-        written = Table(keys=keys_of_action(action)).write(value)
+        written = TomlTable(keys=keys_of_action(action)).write(value)
         return written | QUEUE.write(value.qdisc) if has_queue(action) else written
 
     def form(self) -> Shape:
@@ -157,7 +157,7 @@ def _command(place: Place, table: dict[str, Placed], reader: Reader) -> Any:
     missing["classes"] = ": a list of classes, or [] for one queue"
     given = reader.table(Placed(place, table), ("at", "after", "do", *keys))
     check_moves(given, place, reader)
-    values |= Table(keys=keys, missing=missing).values(Placed(place, given), reader)
+    values |= TomlTable(keys=keys, missing=missing).values(Placed(place, given), reader)
     return None if reader.mistakes.count > before else action(**values)
 
 

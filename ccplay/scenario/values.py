@@ -166,7 +166,7 @@ class Range(msgspec.Struct, frozen=True):
     """Plot on which a region is predicted; empty if a number is typed."""
     width: Annotated[float, Field(NUMBER, "Height of the region, in the measure's unit")] = 0.0
     usual: Bound | None = None
-    """Usual outcome, which ``Page.why`` explains."""
+    """Usual outcome, which ``LessonPage.why`` explains."""
 
 
 class PageQuestion(msgspec.Struct, frozen=True):
@@ -190,7 +190,7 @@ class PageLook(msgspec.Struct, frozen=True):
     ] = None
 
 
-class Page(msgspec.Struct, frozen=True):
+class LessonPage(msgspec.Struct, frozen=True):
     """A page: read, predict, see, ask why."""
 
     title: Annotated[str, Field(LINE, "Title of the page")]
@@ -213,7 +213,7 @@ class Page(msgspec.Struct, frozen=True):
 class Lesson(msgspec.Struct, frozen=True):
     """The lesson of a scenario file."""
 
-    pages: tuple[Page, ...]
+    pages: tuple[LessonPage, ...]
     aim: str = ""
     """Aim in one line: what the reader can explain afterwards."""
 
@@ -231,17 +231,22 @@ class Lesson(msgspec.Struct, frozen=True):
 # --- the content of a valid scenario file ---------------------------------------------------------
 
 
-class Expectation(msgspec.Struct, frozen=True):
-    """A check of every run: the required value of a metric, and the reason."""
+class Requirement(msgspec.Struct, frozen=True, kw_only=True):
+    """The required value of a metric, and the reason."""
 
-    metric: str
+    metric: Annotated[str, Field(METRIC, "Path in the result")]
     """Path of the metric in the result: ``checkpoint.ratio``, ``flows.1.goodput_bps``, ``jain``."""
-    low: float | None
-    high: float | None
+    why: Annotated[str, Field(LINE, "Reason for the bound, which is ours")]
+    low: Annotated[float | None, Field(NUMBER, "Least value that holds", key="at_least")] = None
+    high: Annotated[float | None, Field(NUMBER, "Greatest value that holds", key="at_most")] = None
     """Upper bound, inclusive; None if there is none."""
-    text: str
-    """Bounds as text: ``0.7 ± 20 %``, ``at least 0.9``."""
-    why: str
+    text: Annotated[str, Field(LINE, "Name of the measure for people")] = ""
+    """Name for people; of an expectation its bounds: ``0.7 ± 20 %``, ``at least 0.9``."""
+
+
+class Expectation(Requirement, frozen=True, kw_only=True):
+    """A check of every run."""
+
     place: str = ""
     """Place of the expectation in the file."""
 
@@ -261,14 +266,9 @@ class Published(msgspec.Struct, frozen=True):
     """Whether they are those of a curve over the matrix at this point of it."""
 
 
-class CriterionMeasure(msgspec.Struct, frozen=True):
+class CriterionMeasure(Requirement, frozen=True, kw_only=True):
     """A metric of a criterion with its bounds, which are ours: RFCs give none."""
 
-    metric: Annotated[str, Field(METRIC, "Path in the result")]
-    why: Annotated[str, Field(LINE, "Reason for the bound, which is ours")]
-    low: Annotated[float | None, Field(NUMBER, "Least value that holds", key="at_least")] = None
-    high: Annotated[float | None, Field(NUMBER, "Greatest value that holds", key="at_most")] = None
-    text: Annotated[str, Field(LINE, "Name of the measure for people")] = ""
     minus: Annotated[
         str,
         Field(

@@ -22,7 +22,7 @@ from ccplay.errors import ROOT_REMEDY, LabError
 from ccplay.files.writing import make_directory
 from ccplay.model.disciplines import SUFFIX
 from ccplay.stream import sources
-from ccplay.stream.sources import Program, spawn
+from ccplay.stream.sources import LabProcess, spawn
 from ccplay.stream.wire import GUEST_RUNS
 
 # --- builds the commands that start a lab ---------------------------------------------------------
@@ -252,7 +252,7 @@ class WarmLabs:
         """Process ID of the warm process; 0 before its first fork."""
         return self._process
 
-    async def start(self, argv: Sequence[str]) -> Program:
+    async def start(self, argv: Sequence[str]) -> LabProcess:
         """Start ``argv``, from the second on as a fork if it is a lab on this machine.
 
         Raises ``OSError``.
@@ -278,7 +278,7 @@ class WarmLabs:
                 os.waitpid(self._process, 0)
         os.close(ended)
 
-    async def fork(self, user: bool, words: Sequence[str]) -> Program:
+    async def fork(self, user: bool, words: Sequence[str]) -> LabProcess:
         """Fork a lab whose server has the arguments ``words``, with ``user`` in a user namespace.
 
         Raises ``OSError``, also if the lab can't make its namespaces.
@@ -353,7 +353,7 @@ class _News(asyncio.Protocol):
 
 
 class _Forked:
-    """A lab that the warm process has forked, as a ``Program``."""
+    """A lab that the warm process has forked, as a ``LabProcess``."""
 
     def __init__(
         self,

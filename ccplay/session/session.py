@@ -85,12 +85,13 @@ class Session:
         self._idle = idle
         self._advice = advice
         self._source = source
-        self._sinks = list(sinks)
-        archives = (sink for sink in self._sinks if isinstance(sink, SessionRecorder))
+        self.sinks = list(sinks)
+        """The sinks that receive every event from now on."""
+        archives = (sink for sink in self.sinks if isinstance(sink, SessionRecorder))
         self._archive = next(archives, None)
         self.cut_off: float | None = None
         """Lab time in seconds at which the recording in the archive broke off; None if whole."""
-        self.unsaved = next((sink for sink in self._sinks if isinstance(sink, Unsaved)), None)
+        self.unsaved = next((sink for sink in self.sinks if isinstance(sink, Unsaved)), None)
         """The recording that leaving would lose, because no file keeps it; None if one does."""
         self._script = script
         self._by_hand = ByHand()
@@ -216,16 +217,12 @@ class Session:
         self._by_hand.asked.append(command)
         self._send(command, by_hand=True)
 
-    def join(self, sink: Sink) -> None:
-        """Pass every event from now on to ``sink``, too."""
-        self._sinks.append(sink)
-
     def past(self) -> BinaryIO | None:
         """Return an open file with all events so far; None if no sink keeps them.
 
         The caller closes the file. Raises ``OSError``.
         """
-        kept = (sink for sink in self._sinks if isinstance(sink, Recording))
+        kept = (sink for sink in self.sinks if isinstance(sink, Recording))
         found = next(kept, None)
         return None if found is None else found.snapshot()
 
@@ -237,8 +234,8 @@ class Session:
     async def close(self) -> None:
         """End the source and finish the sinks."""
         await self._source.close()
-        while self._sinks:
-            self._sinks.pop().close()
+        while self.sinks:
+            self.sinks.pop().close()
 
     async def _look_ahead(self) -> None:
         seen = await asyncio.to_thread(self._preview) if self._preview else None
@@ -260,7 +257,7 @@ class Session:
             if isinstance(event, Failed) and event.command is not None:
                 self._by_hand.forget(event.command)
         # A recording begins with Hello; before it there is only the progress of a booting guest.
-        if self._sinks and self._shown.hello is not None:
+        if self.sinks and self._shown.hello is not None:
             self._pass_to_sinks(event)
 
     def play(self, due: list[DueStep]) -> None:
@@ -292,11 +289,11 @@ class Session:
         self._source.send(command)
 
     def _pass_to_sinks(self, event: Event | UnknownEvent) -> None:
-        for sink in list(self._sinks):
+        for sink in list(self.sinks):
             try:
                 sink.put(event)
             except CcplayError as error:
-                self._sinks.remove(sink)
+                self.sinks.remove(sink)
                 with contextlib.suppress(CcplayError):
                     sink.close()
                 # What was measured is whole without spectators, but not without its recording.
@@ -305,9 +302,9 @@ class Session:
                 if sink is self._archive and self.archived is not None:
                     self.cut_off = self.state.now
                 elif sink is self._archive and not any(
-                    isinstance(each, Recording) for each in self._sinks
+                    isinstance(each, Recording) for each in self.sinks
                 ):
                     # It failed at the first event, so a recording in memory misses nothing.
                     self.unsaved = Unsaved(self.title)
                     self.unsaved.put(event)
-                    self._sinks.append(self.unsaved)
+                    self.sinks.append(self.unsaved)

@@ -8,7 +8,7 @@ import msgspec
 
 from ccplay.model import blocks
 from ccplay.model.base import Row
-from ccplay.model.samples import QdiscRows, Sweep, Sweeps, TcpRows, TcpSamples
+from ccplay.model.samples import Sweep, Sweeps, TcpRows, TcpSamples
 from ccplay.model.series import Feed, Series
 from ccplay.model.values import MOST_VARIABLES
 from ccplay.model.variables import QUEUE_VARIABLES, kept
@@ -117,7 +117,8 @@ def fold(state: Sampled, events: Sequence[Sweep]) -> None:
     """Samples of which the flows know only when their algorithms began."""
     for at, event in enumerate(events, tick):
         samples = event.tcp
-        if known is not None and not _alike(known, samples):
+        same = known and samples and (known.flow, known.cc) == (samples.flow, samples.cc)
+        if known is not None and not same:
             # Flows may end with these values.
             _learn(state.flow_intake.owners, state.sweeps.time(at - 1), known)
             known = None
@@ -132,10 +133,6 @@ def fold(state: Sampled, events: Sequence[Sweep]) -> None:
     state.now = max(state.now, events[-1].t)
 
 
-def _alike(one: TcpSamples, other: TcpSamples | None) -> bool:
-    return other is not None and one.flow == other.flow and one.cc == other.cc
-
-
 def _sweeps(state: Sampled, event: Sweeps) -> None:
     moments = blocks.moments(event)
     tick = state.sweeps.extend(moments)
@@ -144,8 +141,10 @@ def _sweeps(state: Sampled, event: Sweeps) -> None:
         flows = [state.flows.get(name) for name in event.tcp.flow]
         _own_rows(state, tick, flows, event.own, len(moments))
     if event.qdisc is not None:
-        _qdisc_rows(state, tick, event.qdisc, len(moments))
-        queues = [state.queues.get(link) for link in event.qdisc.link]
+        rows = event.qdisc
+        series = [state.queue(*each).series for each in zip(rows.link, rows.kind, strict=True)]
+        _extend(series, QUEUE_SERIES, tick, rows.fields, len(moments))
+        queues = [state.queues.get(link) for link in rows.link]
         _own_rows(state, tick, queues, event.queue_own, len(moments))
     state.now = max(state.now, moments[-1])
 
@@ -173,11 +172,6 @@ def _own_rows(
         for subject, row in zip(subjects, rows, strict=True):
             if row is not None and (series := _variable(state, subject, variable)) is not None:
                 series.extend(tick, *blocks.floats([row], sweeps))
-
-
-def _qdisc_rows(state: Sampled, tick: int, rows: QdiscRows, sweeps: int) -> None:
-    queues = [state.queue(*each) for each in zip(rows.link, rows.kind, strict=True)]
-    _extend([queue.series for queue in queues], QUEUE_SERIES, tick, rows.fields, sweeps)
 
 
 def _extend(

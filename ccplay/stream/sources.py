@@ -222,7 +222,7 @@ async def drop(stream: asyncio.StreamReader | None) -> None:
 # Starts programs behind three pipes from an argv; ``Starter`` allows other ways to start them.
 
 
-class Program(Protocol):
+class LabProcess(Protocol):
     """A running program, with ccplay's ends of its pipes."""
 
     stdin: asyncio.WriteTransport
@@ -245,7 +245,7 @@ class Program(Protocol):
         """Close the pipes; processes that the program left behind may hold the other ends open."""
 
 
-Starter: TypeAlias = Callable[[Sequence[str]], Awaitable[Program]]
+Starter: TypeAlias = Callable[[Sequence[str]], Awaitable[LabProcess]]
 """Function that starts the program of an argv; raises ``OSError``."""
 
 
@@ -270,7 +270,7 @@ class _Spawned:
             self._process.kill()
 
 
-async def spawn(argv: Sequence[str]) -> Program:
+async def spawn(argv: Sequence[str]) -> LabProcess:
     """Start a program in its own process group, so that Ctrl-C at the terminal reaches only ccplay.
 
     Raises ``OSError``.
@@ -353,7 +353,7 @@ class LabSource:
         self._grace_s = grace_s
         self._argv = list(argv)
         self._build = build
-        self._process: Program | None = None
+        self._process: LabProcess | None = None
         self._last_words: deque[str] = deque(maxlen=12)
         self._closing = False
         self._sent: set[str] = set()
@@ -403,7 +403,7 @@ class LabSource:
             await dropping
             talk.cancel()
 
-    async def _lines_or_progress(self, process: Program) -> AsyncGenerator[bytes | Building]:
+    async def _lines_or_progress(self, process: LabProcess) -> AsyncGenerator[bytes | Building]:
         """Yield the lines of stdout, and before the first one the boot's progress every second."""
         gate = (self._gate, process.output)
         lines = read_lines(process.stdout, wire.LONGEST_LINE, gate=gate)
@@ -422,7 +422,7 @@ class LabSource:
             first.cancel()
             await asyncio.wait({first})
 
-    async def _start(self) -> Program:
+    async def _start(self) -> LabProcess:
         try:
             self._process = await self._starter(self._argv)
         except OSError as error:
@@ -453,14 +453,14 @@ class LabSource:
             # A waiting caller may be cancelled, but the ending must not be.
             await asyncio.shield(self._end(self._process))
 
-    def _end(self, process: Program) -> asyncio.Task[None]:
+    def _end(self, process: LabProcess) -> asyncio.Task[None]:
         """Return the only task that ends the lab; create it on the first call."""
         self._closing = True
         if self._ending is None:
             self._ending = asyncio.create_task(self._close(process))
         return self._ending
 
-    async def _close(self, process: Program) -> None:
+    async def _close(self, process: LabProcess) -> None:
         process.stdin.close()
         try:
             await asyncio.wait_for(process.wait(), self._grace_s)
@@ -470,7 +470,7 @@ class LabSource:
                 await asyncio.wait_for(process.wait(), _LAST_S)
         asyncio.get_running_loop().call_later(_LAST_S, process.close)
 
-    async def _listen_to_stderr(self, process: Program) -> None:
+    async def _listen_to_stderr(self, process: LabProcess) -> None:
         async for line in read_lines(process.stderr, _LONGEST_WORDS, last=True):
             words = _text(line).rstrip()
             if words == wire.GUEST_RUNS:

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import contextlib
 import re
+from collections.abc import Callable
 from functools import cache, reduce
 from operator import or_
 from typing import TYPE_CHECKING, Any, TypeAlias
@@ -70,6 +71,9 @@ class _Opening(msgspec.Struct, tag_field="event", tag="hello"):
 
 
 _encoder = msgspec.json.Encoder()
+
+encode_value: Callable[[msgspec.Struct], bytes] = _encoder.encode
+"""Function that returns any of ccplay's structs as one line of JSON, without a newline."""
 _envelopes = msgspec.json.Decoder(_Envelope)
 _openings = msgspec.json.Decoder(_Opening)
 
@@ -211,11 +215,6 @@ def decode_hello(line: bytes, name: str) -> Hello:
     if not isinstance(first, Hello):
         raise RecordingError(f"{name}: not a ccplay recording: it does not begin with hello")
     return first
-
-
-def encode_value(value: msgspec.Struct) -> bytes:
-    """Return any of ccplay's structs as one line of JSON, without a newline."""
-    return _encoder.encode(value)
 
 
 def _check_size(line: bytes) -> None:

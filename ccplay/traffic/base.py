@@ -17,7 +17,7 @@ from ccplay.model.base import (
     TrafficSample,
     TrafficStarted,
 )
-from ccplay.model.columns import Table
+from ccplay.model.columns import ResultTable
 from ccplay.model.commands import ChangeMark, Mark, RemoveMark
 from ccplay.model.events import MOST_LATE_S, Applied, FlowPath
 from ccplay.model.series import Series
@@ -28,7 +28,7 @@ from ccplay.units import format_clock
 # --- the event log: commands, events and marks as lines -------------------------------------------
 
 
-class Entry(msgspec.Struct, frozen=True):
+class LogEntry(msgspec.Struct, frozen=True):
     """A line of the event log."""
 
     t: float
@@ -51,7 +51,7 @@ class EventLog:
     """The lines of a session's event log."""
 
     def __init__(self) -> None:
-        self.log: list[Entry] = []
+        self.log: list[LogEntry] = []
         """Lines in the order of arrival; a mark's moment may be earlier than that of the line
         before."""
         self._marks: dict[str, int] = {}
@@ -59,7 +59,7 @@ class EventLog:
 
     def write(self, t: float, kind: str, text: str, detail: str = "") -> None:
         """Add a line."""
-        self.log.append(Entry(t, kind, text, detail=detail))
+        self.log.append(LogEntry(t, kind, text, detail=detail))
 
     def mark(self, event: Applied, command: Mark | ChangeMark | RemoveMark) -> None:
         """Add, change or remove a mark."""
@@ -68,7 +68,7 @@ class EventLog:
             if command.name is not None:
                 self._marks[command.name] = len(self.log)
             text = command.text + lateness(event)
-            self.log.append(Entry(at, "mark", text, command.name or ""))
+            self.log.append(LogEntry(at, "mark", text, command.name or ""))
             return
         row = self._marks.get(command.name)
         if row is None:
@@ -78,7 +78,7 @@ class EventLog:
         if isinstance(command, RemoveMark):
             del self._marks[command.name]
             text = f"mark {was.text!r} at {format_clock(was.t)} is removed"
-            self.log[row] = Entry(event.t, "info", text)
+            self.log[row] = LogEntry(event.t, "info", text)
         else:
             text = was.text if command.text is None else command.text
             at = was.t if command.at is None else command.at
@@ -302,7 +302,7 @@ class TrafficKind(msgspec.Struct, frozen=True, eq=False, kw_only=True):
     """Functions that apply further events to the state, or do more for those above."""
     result: Callable[[Any, Any], TrafficResult]
     """Function that returns a result from the state and the traffic in it."""
-    tables: tuple[Table, ...]
+    tables: tuple[ResultTable, ...]
     """Tables of the results, for a terminal and a page."""
     metrics: Mapping[str, str] = msgspec.field(default_factory=dict)
     """Names of those metrics of the result that mean something else than in other results."""

@@ -104,7 +104,7 @@ def _series() -> dict[str, Series]:
     return {name: Series(timeline) for name in TRACE_SERIES}
 
 
-class Trace(msgspec.Struct):
+class AckTrace(msgspec.Struct):
     """Values of a connection at each segment that its sender received."""
 
     series: dict[str, Series] = msgspec.field(default_factory=_series)
@@ -169,7 +169,7 @@ class Flow(Traffic, kw_only=True):
     """Monitored packets of all streams; None before the end, or if not monitored."""
     cc_changes: list[tuple[float, str]] = msgspec.field(default_factory=list)
     """Moments and names of the connection's algorithms, the first included."""
-    trace: Trace | None = None
+    trace: AckTrace | None = None
     """Trace of the connection; None if it was never traced."""
     own: dict[str, Series] = msgspec.field(default_factory=dict)
     """Variables of the connection's algorithms, by the names of ``Sweep.own``."""
@@ -322,7 +322,7 @@ def _trace_lost(state: Connections, event: TraceLost) -> None:
 
 def _traced(state: Connections, event: TraceSamples | CaStateChanged) -> None:
     if (flow := state.flows.get(event.flow)) is not None:
-        flow.trace = flow.trace or Trace()
+        flow.trace = flow.trace or AckTrace()
         if isinstance(event, TraceSamples):
             flow.trace.add(event)
         else:

@@ -8,7 +8,15 @@ from typing import Any
 import msgspec
 from msgspec.structs import replace
 
-from ccplay.model.columns import MILLISECONDS, PACKETS, RATE, SHARE, Column, Table, milliseconds
+from ccplay.model.columns import (
+    MILLISECONDS,
+    PACKETS,
+    RATE,
+    SHARE,
+    Column,
+    ResultTable,
+    milliseconds,
+)
 from ccplay.model.series import Series, Timeline
 from ccplay.model.values import Monitored
 from ccplay.model.variables import DELAY, LOSS, MONITORED, RECEIVED, Variable
@@ -178,7 +186,7 @@ def delays(seen: Monitored | None) -> dict[str, Any]:
     }
 
 
-PACKETS_TABLE = Table(
+PACKETS_TABLE = ResultTable(
     "Packets, from host to host",
     (
         Column("traffic", ("id",), short="packets of"),

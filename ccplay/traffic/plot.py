@@ -72,13 +72,22 @@ class Summary(msgspec.Struct, frozen=True):
     value: Callable[[Any], float | None]
 
 
-class Plot(msgspec.Struct, frozen=True):
-    """One quantity over time."""
+class Titled(msgspec.Struct, frozen=True, kw_only=True):
+    """A plot, or a panel of a figure."""
 
     name: str
-    """Name by which the plot is chosen, and that its files contain."""
+    """Name by which it is chosen, and that its files contain."""
     title: str
     """Title in a word or two, for the screen and a figure's axis."""
+    label: str = ""
+    """Label of a figure's axis: of a plot without the unit, and empty for its ``title``."""
+    height_in: float = 1.0
+    """Height in a report's figure, in inches."""
+
+
+class Plot(Titled, frozen=True, kw_only=True):
+    """One quantity over time."""
+
     help: str
     """Explanation in one line: the quantity, and the window over which it is smoothed."""
     lines: tuple[Line, ...]
@@ -100,12 +109,8 @@ class Plot(msgspec.Struct, frozen=True):
     """Title on the screen if there is room, with abbreviations spelled out."""
     about: str = ""
     """Title of a figure's panel; empty means ``title``. ``{interval}`` is that of ``bars``."""
-    label: str = ""
-    """Label of a figure's axis, without the unit; empty means ``title``."""
     apart: Literal["", "flow", "queue"] = ""
     """Subjects that have a panel each in a figure, as far as there is room."""
-    height_in: float = 1.0
-    """Height of the panel in a report's figure, in inches."""
     on_screen: bool = True
     """Whether the screen offers the plot."""
     reported: bool = False

@@ -6,7 +6,7 @@ from collections.abc import Sequence
 
 import msgspec
 
-from ccplay.model.columns import COUNT, SECONDS, Column, Table
+from ccplay.model.columns import COUNT, SECONDS, Column, ResultTable
 from ccplay.model.events import FlowPath
 
 
@@ -78,7 +78,7 @@ def routes(paths: Sequence[FlowPath], transfers: Sequence[int] = ()) -> list[Rou
     ]
 
 
-ROUTES = Table(
+ROUTES = ResultTable(
     "Paths, of several",
     (
         Column("traffic", ("stream",)),

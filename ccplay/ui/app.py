@@ -9,7 +9,6 @@ from typing import Any, ClassVar, cast
 
 from rich.console import RenderableType
 from textual import work
-from textual._compositor import ChopsUpdate
 from textual.actions import ActionParseResult
 from textual.app import App
 from textual.binding import BindingType
@@ -23,7 +22,7 @@ from ccplay.scenario.values import Scenario
 from ccplay.session.session import Session
 from ccplay.share.frames import Shown
 from ccplay.share.shown import WINDOW_S, Playhead
-from ccplay.traffic.base import Entry
+from ccplay.traffic.base import LogEntry
 from ccplay.ui import keys
 from ccplay.ui.audience import WITH_FILES, Audience
 from ccplay.ui.cells import ASCII, UNICODE
@@ -36,6 +35,7 @@ from ccplay.ui.plot_row import PANES
 from ccplay.ui.preferences import NONE, Preferences
 from ccplay.ui.preferences import path as preferences_path
 from ccplay.ui.terminal import Terminal
+from ccplay.ui.textual_private import ChopsUpdate
 from ccplay.ui.themes import Appearance, Look, load_looks
 
 _ANOTHER = "the presenter starts another network; this screen joins it"
@@ -101,7 +101,7 @@ class CcplayApp(OrderlyApp[int]):
         for each in looks.values():
             self.register_theme(each.textual_theme)
         if self.no_color:
-            self._filters = [Colourless(lambda: self.appearance.look.textual_theme.dark)]
+            self.filter_lines([Colourless(lambda: self.appearance.look.textual_theme.dark)])
         # Assigning ``theme`` would call its watcher, which parses the stylesheet a second time.
         self.set_reactive(App.theme, self.appearance.look.textual_theme.name)
         self.stylesheet.set_variables(self.get_css_variables())
@@ -144,7 +144,7 @@ class CcplayApp(OrderlyApp[int]):
         The text is no markup, which could run actions when clicked, unless ``markup`` says so.
         """
         kind = {"information": "info"}.get(severity, severity)
-        self.main.notices.append(Entry(self.session.state.now, kind, message))
+        self.main.notices.append(LogEntry(self.session.state.now, kind, message))
         super().notify(message, title=title, severity=severity, timeout=timeout, markup=markup)
 
     def open_url(self, url: str, *, new_tab: bool = True) -> None:
@@ -259,13 +259,14 @@ class CcplayApp(OrderlyApp[int]):
             "plots": plots or None,
         }
 
-    def _display(self, screen: Screen[Any], renderable: RenderableType | None) -> None:
-        # All output passes here; partial updates are reduced to changed cells.
-        if isinstance(self._driver, Terminal) and not self._driver.takes_frame():
-            return
-        if type(renderable) is ChopsUpdate:
-            renderable = cast("RenderableType", ThriftyUpdate(renderable))
-        super()._display(screen, renderable)
+    def adapt_output(self, update: RenderableType | None) -> RenderableType | None:
+        """Reduce a partial update to changed cells; write nothing if the terminal is late."""
+        driver = self.driver_in_use
+        if isinstance(driver, Terminal) and not driver.takes_frame():
+            return None
+        if type(update) is ChopsUpdate:
+            return cast("RenderableType", ThriftyUpdate(update))
+        return update
 
 
 def _collect_garbage_again() -> None:

@@ -214,7 +214,7 @@ class Presenting:
         # Spectators find the next network under the same name.
         self._label = self._sharing.name
         if not session.done and not recorded:
-            session.join(self._sharing)
+            session.sinks.append(self._sharing)
         self._sent = self._board = None
         self.shares = True
 

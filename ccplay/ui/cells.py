@@ -18,6 +18,8 @@ from textual.screen import Screen
 from textual.strip import Strip
 from textual.widget import Widget
 
+from ccplay.ui.textual_private import DirectScreen, forget_lines
+
 # --- a widget of coloured cells that repaints only the changed ones -------------------------------
 
 Run: TypeAlias = tuple[str, str]
@@ -33,7 +35,7 @@ _JOIN = 4
 """Largest distance in columns between changed cells of one span: a cursor move costs as much."""
 
 
-class Surface(Screen[None]):
+class Surface(DirectScreen):
     """A screen that writes the cells of its sheets itself."""
 
     emptied = True
@@ -165,7 +167,7 @@ class Sheet(Widget):
         if self._must_clear_cache:
             # Textual's cache lacks what was written without Textual.
             self._must_clear_cache = False
-            self._styles_cache.clear()
+            forget_lines(self)
         return super().render_lines(crop)
 
     def render_line(self, y: int) -> Strip:

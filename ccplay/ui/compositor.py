@@ -10,19 +10,19 @@ from collections.abc import Callable, Iterable, Mapping, Sequence
 from functools import lru_cache
 from itertools import groupby
 from operator import itemgetter
-from typing import NamedTuple, TypeAlias, cast
+from typing import NamedTuple, TypeAlias
 
 from rich.color import ColorSystem, ColorType
-from rich.console import COLOR_SYSTEMS, Console, RenderableType
+from rich.console import COLOR_SYSTEMS, Console
 from rich.segment import Segment
 from rich.style import Style
-from textual._compositor import ChopsUpdate, Compositor, CompositorUpdate
 from textual.color import Color
 from textual.filter import ANSIToTruecolor, LineFilter
 from textual.geometry import Region
 from textual.strip import Strip
 
 from ccplay.ui.cells import Run, Sheet, Span, Surface, runs_of, style_of
+from ccplay.ui.textual_private import ChopsUpdate, Compositor, CompositorUpdate
 
 # --- writes only changed cells to the terminal ----------------------------------------------------
 # Writes only changed cells to the terminal, and a colour only when it changes, or no colours.
@@ -54,7 +54,7 @@ class ThriftyUpdate(CompositorUpdate):
 
     def render_segments(self, console: Console) -> str:
         """Return the bytes for the terminal."""
-        pen = Pen(COLOR_SYSTEMS[console.color_system or "truecolor"])
+        pen = TerminalPen(COLOR_SYSTEMS[console.color_system or "truecolor"])
         for y, x1, x2 in self._update.spans:
             line, ends = self._update.chops[y], self._update.chop_ends[y]
             for end, (x, strip) in zip(ends, line.items(), strict=False):
@@ -99,7 +99,7 @@ def _plain(style: Style, dark: bool) -> Style:
     return style.without_color + Style(reverse=reverse, dim=dim)
 
 
-class Pen:
+class TerminalPen:
     """Collects output, and tracks the terminal's cursor and colours."""
 
     def __init__(self, system: ColorSystem) -> None:
@@ -200,7 +200,7 @@ class CellsUpdate(CompositorUpdate):
 
     def render_segments(self, console: Console) -> str:
         """Return the bytes for the terminal."""
-        pen = Pen(COLOR_SYSTEMS[console.color_system or "truecolor"])
+        pen = TerminalPen(COLOR_SYSTEMS[console.color_system or "truecolor"])
         for y, x, sheet, cells in self._pieces:
             pen.move(x, y)
             pen.write_cells(cells, sheet.base)
@@ -301,7 +301,8 @@ class Painter(Surface):
 
     def __init__(self) -> None:
         super().__init__()
-        self._sheet_compositor = self._compositor = SheetCompositor()
+        self._sheet_compositor = SheetCompositor()
+        self.use_compositor(self._sheet_compositor)
         self._changed: dict[Sheet, list[Span]] = {}
 
     def changed(self, sheet: Sheet, spans: Iterable[Span]) -> None:
@@ -313,33 +314,15 @@ class Painter(Surface):
         changed, self._changed = self._changed, {}
         if not changed:
             return
-        pieces = None if self._textual_draws() else self._sheet_compositor.pieces(changed)
+        pieces = None if self.textual_draws() else self._sheet_compositor.pieces(changed)
         if pieces is not None:
-            # The app uses only ``render_segments``.
-            self.app._display(self, cast("RenderableType", CellsUpdate(pieces)))
+            self.write_update(CellsUpdate(pieces))
             return
         for sheet, spans in changed.items():
-            # For a sheet not yet placed, Textual would lay out all and not know what moved.
-            if sheet in self._compositor.visible_widgets:
-                sheet._set_dirty(*(Region(x, y, end - x, 1) for y, x, end in spans))
-                self._dirty_widgets.add(sheet)
-        if self._dirty_widgets and not self._layout_required:
-            self._on_timer_update()
+            self.add_regions(sheet, (Region(x, y, end - x, 1) for y, x, end in spans))
+        self.draw_regions()
 
-    def _compositor_refresh(self) -> None:
-        # Empty sheets are not worth a frame, because they will soon be filled.
-        if not (self.emptied and self.is_current):
-            super()._compositor_refresh()
-
-    def _textual_draws(self) -> bool:
-        """Return whether Textual has anything to draw itself, or drawing is not allowed now."""
-        return bool(
-            self._dirty_widgets
-            or self._compositor._dirty_regions
-            or self._layout_required
-            or self._scroll_required
-            or self._repaint_required
-            or self._recompose_required
-            or self.app._batch_count
-            or not self.is_current
-        )
+    @property
+    def is_drawn(self) -> bool:
+        """Whether the screen is worth a frame; empty sheets will soon be filled."""
+        return not (self.emptied and self.is_current)

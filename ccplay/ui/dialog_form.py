@@ -25,8 +25,7 @@ from textual.widgets.option_list import Option
 from ccplay.guest.boot import offer
 from ccplay.model.base import Command
 from ccplay.model.network import Network
-from ccplay.model.quantities import Field as Setting
-from ccplay.model.quantities import fields_of
+from ccplay.model.quantities import Field, fields_of
 from ccplay.model.values import Capabilities, Feature
 from ccplay.state.lab_state import LabState
 from ccplay.ui.cells import Glyphs, fit
@@ -236,11 +235,11 @@ class LabelledRow(Row):
     """A row with a label and any control."""
 
 
-class Field(Row, Generic[T]):
+class TextField(Row, Generic[T]):
     """A text field, checked at every key; the reason for invalid text is shown below it."""
 
     DEFAULT_CSS = """
-    Field {
+    TextField {
         & Input, & Input:focus { width: 22; height: 1; border: none; padding: 0 1;
             background: $panel; color: $foreground; background-tint: $foreground 0%; }
         &.wide Input, &.wide Input:focus { width: 1fr; }
@@ -346,10 +345,10 @@ class Field(Row, Generic[T]):
         return not reason
 
 
-def entry(setting: Setting, glyphs: Glyphs, text: str | None = None) -> Field[Any]:
+def entry(setting: Field, glyphs: Glyphs, text: str | None = None) -> TextField[Any]:
     """Return the row for a setting; it starts with ``text``, else with the setting's default."""
     usual = "" if setting.default is None else setting.show(setting.default)
-    return Field(
+    return TextField(
         setting.label or setting.name,
         usual if text is None else text,
         setting.parse,
@@ -359,13 +358,13 @@ def entry(setting: Setting, glyphs: Glyphs, text: str | None = None) -> Field[An
     )
 
 
-def entries(command: type[msgspec.Struct], glyphs: Glyphs) -> dict[str, Field[Any]]:
+def entries(command: type[msgspec.Struct], glyphs: Glyphs) -> dict[str, TextField[Any]]:
     """Return the rows, by name, for those settings of a command that have a label."""
     settings = fields_of(command)
     return {name: entry(each, glyphs) for name, each in settings.items() if each.label}
 
 
-def typed(fields: Mapping[str, Field[Any]]) -> dict[str, Any]:
+def typed(fields: Mapping[str, TextField[Any]]) -> dict[str, Any]:
     """Return the typed values by name, without those left empty. Raises ``ValueError``."""
     values = {name: field.value for name, field in fields.items()}
     return {name: value for name, value in values.items() if value is not None}
@@ -377,12 +376,12 @@ _FIELD, _GAP = 22, 2
 _STEPS = {"right": 1, "space": 1, "left": -1}
 
 
-class Steps(Widget, can_focus=True):
+class Stepper(Widget, can_focus=True):
     """A control that shows one of a few values, and steps through them with the arrow keys."""
 
     DEFAULT_CSS = """
-    Steps { width: 1fr; height: 1; background: $surface; color: $foreground; }
-    Steps:focus { text-style: bold; background: $panel; }
+    Stepper { width: 1fr; height: 1; background: $surface; color: $foreground; }
+    Stepper:focus { text-style: bold; background: $panel; }
     """
 
     index: reactive[int] = reactive(0)
@@ -390,7 +389,7 @@ class Steps(Widget, can_focus=True):
     class Stepped(Message):
         """Posted when another value is shown."""
 
-        def __init__(self, steps: Steps) -> None:
+        def __init__(self, steps: Stepper) -> None:
             super().__init__()
             self.steps = steps
 
@@ -403,7 +402,7 @@ class Steps(Widget, can_focus=True):
         self.glyphs = glyphs
         keys = [key for key, _ in self.values]
         start = keys.index(current) if current in keys else 0
-        self.set_reactive(Steps.index, start)
+        self.set_reactive(Stepper.index, start)
 
     @property
     def value(self) -> str:
@@ -493,7 +492,7 @@ class Question(Modal[Answer | None], Generic[Answer]):
         Binding("shift+tab,up", "app.focus_previous", "previous", show=False),
     ]
 
-    AUTO_FOCUS = "Menu, Input, Steps"
+    AUTO_FOCUS = "Menu, Input, Stepper"
     """Selector of controls; the first match receives the focus when the dialog opens."""
     HEADING: str
     VERB: str
@@ -566,7 +565,7 @@ class Question(Modal[Answer | None], Generic[Answer]):
 
     def action_do(self) -> None:
         """Return the answer, or show why it is impossible and keep the typed text."""
-        shown = [each for each in self.query(Field) if getattr(each.parent, "display", False)]
+        shown = [each for each in self.query(TextField) if getattr(each.parent, "display", False)]
         wrong = [each for each in shown if not each.check()]
         if wrong:
             wrong[0].input.focus()

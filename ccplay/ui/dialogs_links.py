@@ -17,8 +17,7 @@ from ccplay.model.commands import SetLink, SetQdisc, StartCapture
 from ccplay.model.disciplines import DISCIPLINES, SUFFIX, described, is_software, serves, validate
 from ccplay.model.network import BOTTLENECK, Network, Topology
 from ccplay.model.qdiscs import Parameter
-from ccplay.model.quantities import FLAG, MisfitError, fields_of
-from ccplay.model.quantities import Field as Setting
+from ccplay.model.quantities import FLAG, Field, MisfitError, fields_of
 from ccplay.model.topologies import TopologyKind, generated, plan, value_of
 from ccplay.model.values import LINK_OFF, Capabilities, LinkSetting, Qdisc
 from ccplay.scenario.trial import trial
@@ -28,12 +27,12 @@ from ccplay.state.lab_state import LabState
 from ccplay.ui.cells import Glyphs
 from ccplay.ui.dialog_form import (
     Dialog,
-    Field,
     Item,
     LabelledRow,
     Menu,
     Question,
-    Steps,
+    Stepper,
+    TextField,
     available,
     entries,
     entry,
@@ -96,7 +95,7 @@ class TcDialog(Dialog):
     def __init__(self, state: LabState, selected_flow: str | None) -> None:
         """Offer the bottleneck first."""
         super().__init__(state, selected_flow)
-        self.link = Steps(link_choices(self.network), self.glyphs)
+        self.link = Stepper(link_choices(self.network), self.glyphs)
         self.line = Static(classes="tc", markup=False)
 
     @property
@@ -104,7 +103,7 @@ class TcDialog(Dialog):
         """The present settings of the chosen link."""
         return setting_now(self.state, self.network, self.link.value)
 
-    def on_field_edited(self, event: Field.Edited) -> None:
+    def on_text_field_edited(self, event: TextField.Edited) -> None:
         """Show the tc command for what is typed."""
         event.stop()
         self.show_line()
@@ -142,7 +141,7 @@ class LinkDialog(TcDialog):
         """Show the settings of the bottleneck first."""
         super().__init__(state, selected_flow)
         self.entries = {
-            name: Field(
+            name: TextField(
                 each.label, "", _or_none(each), self.glyphs, optional="unchanged", meaning=each.hint
             )
             for name, each in _SETTINGS.items()
@@ -165,7 +164,7 @@ class LinkDialog(TcDialog):
             self.line,
         )
 
-    def on_steps_stepped(self, event: Steps.Stepped) -> None:
+    def on_stepper_stepped(self, event: Stepper.Stepped) -> None:
         """Show the settings of another link."""
         event.stop()
         self._fill()
@@ -194,7 +193,7 @@ class LinkDialog(TcDialog):
         return "" if marker.available else f"{marker.reason}: {marker.remedy}"
 
 
-def _or_none(setting: Setting) -> Callable[[str], Any]:
+def _or_none(setting: Field) -> Callable[[str], Any]:
     """Return a reader that accepts words such as ``none`` for 0, except for a rate."""
     if setting.quantity.unlimited or setting.quantity.type not in (int, float):
         return setting.parse
@@ -311,7 +310,7 @@ class QueueDialog(TcDialog):
         for kind, form in self._forms.items():
             form.display = kind == item.key
 
-    def on_steps_stepped(self, event: Steps.Stepped) -> None:
+    def on_stepper_stepped(self, event: Stepper.Stepped) -> None:
         """Show the queue of another link."""
         event.stop()
         if event.steps is self.link:
@@ -415,7 +414,7 @@ class NetworkDialog(Question[Scenario]):
     """
 
     HEADING = "New network"
-    AUTO_FOCUS = "Steps"
+    AUTO_FOCUS = "Stepper"
     VERB = "start"
 
     def __init__(self, topology: Topology | None) -> None:
@@ -423,7 +422,7 @@ class NetworkDialog(Question[Scenario]):
         super().__init__()
         self._kinds = {kind.name: kind for kind in generated()}
         current = topology.kind if topology is not None else None
-        self.kind = Steps([(name, name) for name in self._kinds], self.glyphs, current=current)
+        self.kind = Stepper([(name, name) for name in self._kinds], self.glyphs, current=current)
         self._summary = Static(classes="detail", markup=False)
         self._forms = {
             name: _TopologyForm(kind, topology if name == current else None, self.glyphs)
@@ -444,7 +443,7 @@ class NetworkDialog(Question[Scenario]):
             Static(note, classes="note", markup=False),
         )
 
-    def on_steps_stepped(self, event: Steps.Stepped) -> None:
+    def on_stepper_stepped(self, event: Stepper.Stepped) -> None:
         """Show the fields of another kind."""
         event.stop()
         self._show()
@@ -475,7 +474,7 @@ class _TopologyForm(Vertical):
         }
         groups = plan(Topology(kind=kind.name)).groups or (BOTTLENECK,)
         self.tiers = {
-            name: Field(
+            name: TextField(
                 name,
                 _USUAL.get(name, _USUAL["edge"]),
                 _read_link,

@@ -29,17 +29,17 @@ from ccplay.share.presenter import BrowserServer
 from ccplay.share.shown import Playhead
 from ccplay.state.lab_state import LabState
 from ccplay.stream.sources import check_recording
-from ccplay.traffic.base import Entry
+from ccplay.traffic.base import LogEntry
 from ccplay.ui.cells import abbreviated
 from ccplay.ui.dialog_form import (
     Answer,
     Dialog,
-    Field,
     Item,
     LabelledRow,
     Menu,
     Question,
-    Steps,
+    Stepper,
+    TextField,
     available,
 )
 from ccplay.ui.help import Page
@@ -64,7 +64,7 @@ class MarkDialog(Dialog):
         if at is not None:
             self.HEADING = f"Mark the moment shown, {format_clock(at)}"
         self._at = at
-        self.text = Field("remark", "", str.strip, self.glyphs, optional="what happens here")
+        self.text = TextField("remark", "", str.strip, self.glyphs, optional="what happens here")
         self.text.add_class("wide")
 
     def controls(self) -> Iterable[Widget]:
@@ -76,13 +76,13 @@ class MarkDialog(Dialog):
         return Mark(text=self.text.value, at=self._at) if self.text.value else None
 
 
-class ChangeMarkDialog(Question[Command | Entry]):
+class ChangeMarkDialog(Question[Command | LogEntry]):
     """Asks what to do with a mark; the answer is the mark itself if it should be moved."""
 
     AUTO_FOCUS = "Menu"
     VERB = "apply"
 
-    def __init__(self, mark: Entry) -> None:
+    def __init__(self, mark: LogEntry) -> None:
         """Offer to keep the mark, perhaps with another text."""
         super().__init__()
         self.HEADING = f"Mark at {format_clock(mark.t)}"
@@ -93,14 +93,14 @@ class ChangeMarkDialog(Question[Command | Entry]):
             Item(_REMOVE, "remove it"),
         ]
         self.menu = Menu(items, self.glyphs)
-        self.text = Field("remark", mark.text, _remark, self.glyphs)
+        self.text = TextField("remark", mark.text, _remark, self.glyphs)
         self.text.add_class("wide")
 
     def controls(self) -> Iterable[Widget]:
         """Return the choice, then the text."""
         return (self.menu, Static(classes="gap"), self.text)
 
-    def command(self) -> Command | Entry | None:
+    def command(self) -> Command | LogEntry | None:
         """Return the change, or the mark to move; None if nothing changes."""
         text = self.text.value or self._mark.text
         if self.menu.item.key == _REMOVE:
@@ -129,7 +129,7 @@ class PointDialog(Question[Pointer]):
         super().__init__()
         self.HEADING = f"Point at {format_clock(t)} on all screens"
         self._t = t
-        self.text = Field("text", "", _short, self.glyphs, optional="what to look at")
+        self.text = TextField("text", "", _short, self.glyphs, optional="what to look at")
         self.text.add_class("wide")
 
     def controls(self) -> Iterable[Widget]:
@@ -188,7 +188,7 @@ class PredictionDialog(Question[float]):
         self._expected = f"from {board.low:g} to {board.high:g}{unit}"
         if board.plot:
             self._expected = f"the middle of the region, {self._expected}"
-        self.number = Field(
+        self.number = TextField(
             board.unit or "number",
             begun,
             self._read,
@@ -260,8 +260,8 @@ class SaveDialog(Saving[Path]):
         ends = follows or playhead.t >= state.now
         parts = [everything] if ends else [shown, everything]
         # By default a frozen session is saved up to that moment, a recording as a whole.
-        self.part = Steps(parts[::-1] if playhead.recorded else parts, self.glyphs)
-        self.name_of_file = Field("file", proposal(), path_of, self.glyphs)
+        self.part = Stepper(parts[::-1] if playhead.recorded else parts, self.glyphs)
+        self.name_of_file = TextField("file", proposal(), path_of, self.glyphs)
         self.name_of_file.add_class("wide")
 
     def controls(self) -> Iterable[Widget]:
@@ -333,7 +333,7 @@ class LeaveDialog(Saving[bool]):
         ]
         self.menu = Menu(items, self.glyphs, pointed=_LEAVE if unsaved.lost else _SAVE)
         read = partial(path_of, suffix=_SUFFIX)
-        self.file = Field("file", proposal(_SUFFIX), read, self.glyphs)
+        self.file = TextField("file", proposal(_SUFFIX), read, self.glyphs)
         self.file.add_class("wide")
 
     def controls(self) -> Iterable[Widget]:
@@ -462,9 +462,9 @@ class GhostDialog(Question[Choice]):
         recordings = [key for key in usable if key not in (NONE, SESSION)]
         first = NONE if view.ghost else next(iter(recordings or usable), "")
         self.menu = Menu(items, self.glyphs, pointed=first)
-        self.file = Field("or the file", "", _read, self.glyphs, optional="another recording")
+        self.file = TextField("or the file", "", _read, self.glyphs, optional="another recording")
         self.file.add_class("wide")
-        self.lined_up = Steps(
+        self.lined_up = Stepper(
             [
                 ("start", "both networks are ready at the same moment"),
                 ("flow", "its first flow starts with the next flow here"),

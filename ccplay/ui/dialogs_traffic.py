@@ -14,8 +14,7 @@ from textual.widgets import Static
 from ccplay.model.base import StartTraffic
 from ccplay.model.commands import SetCongestionControl
 from ccplay.model.network import Network
-from ccplay.model.quantities import Field as Setting
-from ccplay.model.quantities import fields_of
+from ccplay.model.quantities import Field, fields_of
 from ccplay.model.values import Capabilities
 from ccplay.state.lab_state import LabState
 from ccplay.traffic import TRAFFIC
@@ -28,7 +27,7 @@ from ccplay.ui.dialog_form import (
     LabelledRow,
     Menu,
     Question,
-    Steps,
+    Stepper,
     available,
     entry,
     feature_items,
@@ -79,12 +78,12 @@ class MptcpRows(Vertical):
         """Offer the choices that the lab reported."""
         super().__init__()
         lack = _lack(capabilities)
-        self._paths = Steps(_CHOICES, glyphs)
+        self._paths = Stepper(_CHOICES, glyphs)
         note = Static(glyphs.translate(f"{glyphs.missing} {lack}"), classes="note", markup=False)
         self._rows = [LabelledRow("MPTCP", note if lack else self._paths)]
         names = [each.name for each in capabilities.schedulers if each.available]
         values = [("", "as the host has it"), *((name, name) for name in names)]
-        self._scheduler = Steps(values, glyphs)
+        self._scheduler = Stepper(values, glyphs)
         if len(names) > 1 and not lack:
             self._rows.append(LabelledRow("scheduler", self._scheduler))
 
@@ -128,7 +127,7 @@ class MonitorRow(LabelledRow):
         """Select monitoring initially if it is ``wanted`` and possible."""
         lack = _lack_of_monitoring(capabilities)
         values = [("", "no"), ("yes", "one-way delay of its packets")]
-        self._steps = Steps(values, glyphs, current="" if lack or not wanted else "yes")
+        self._steps = Stepper(values, glyphs, current="" if lack or not wanted else "yes")
         note = Static(glyphs.translate(f"{glyphs.missing} {lack}"), classes="note", markup=False)
         super().__init__("monitor", note if lack else self._steps)
 
@@ -155,7 +154,7 @@ _ECN = (
 )
 
 
-class Asked(NamedTuple):
+class SettingInput(NamedTuple):
     """The part of a dialog that asks for one setting of a command, or for several at once."""
 
     widgets: tuple[Widget, ...]
@@ -176,8 +175,8 @@ class StartDialog(Dialog):
         self.HEADING, self.VERB = kind.form.title, kind.form.verb
         hosts = [(name, name) for name in self.network.hosts]
         source = next_sender(state, self.network) if kind.name == "flow" else ""
-        self.source = Steps(hosts, self.glyphs, current=source)
-        self.sink = Steps(hosts, self.glyphs, current=self.network.peer(self.source.value))
+        self.source = Stepper(hosts, self.glyphs, current=source)
+        self.sink = Stepper(hosts, self.glyphs, current=self.network.peer(self.source.value))
         self.menu: Menu | None = None
         if kind.form.asks[0] == "cc":
             # The algorithms come first, because demonstrations change them most often.
@@ -205,7 +204,7 @@ class StartDialog(Dialog):
         values = {name: value for each in self.asked for name, value in each.values().items()}
         return self.kind.start(**{k: value for k, value in values.items() if value is not None})
 
-    def _ask(self, field: Setting) -> Asked:
+    def _ask(self, field: Field) -> SettingInput:
         """Return the rows for a setting."""
         name, menu = field.name, self.menu
         match name:
@@ -215,34 +214,34 @@ class StartDialog(Dialog):
                 return self._ask_steps(field, self.sink)
             case "cc" if menu is not None:
                 detail = Static(classes="detail", markup=False)
-                return Asked((menu, detail), lambda: {name: available(menu) or None})
+                return SettingInput((menu, detail), lambda: {name: available(menu) or None})
             case "cc":
                 known = [(each.key, each.label) for each in self._algorithms() if not each.missing]
-                return self._ask_steps(field, Steps(known, self.glyphs))
+                return self._ask_steps(field, Stepper(known, self.glyphs))
             case "ecn":
-                steps = Steps(_ECN, self.glyphs)
+                steps = Stepper(_ECN, self.glyphs)
                 values = ("ecn", "yes"), ("l4s", "l4s")
-                return Asked(
+                return SettingInput(
                     (LabelledRow(field.label, steps),),
                     lambda: {flag: steps.value == value for flag, value in values},
                 )
             case "mptcp":
                 rows = MptcpRows(self.capabilities, self.glyphs)
-                return Asked((rows,), lambda: rows.chosen)
+                return SettingInput((rows,), lambda: rows.chosen)
             case "monitor":
                 # Connections are sampled; of other traffic only a monitor measures delays.
                 wanted = not self.kind.connection
                 row = MonitorRow(self.capabilities, self.glyphs, wanted=wanted)
-                return Asked((row,), lambda: {name: row.chosen})
+                return SettingInput((row,), lambda: {name: row.chosen})
         if field.choices:
             choices = [(value, f"{value}: {about}") for value, about in field.choices.items()]
-            return self._ask_steps(field, Steps(choices, self.glyphs))
+            return self._ask_steps(field, Stepper(choices, self.glyphs))
         text = entry(field, self.glyphs)
-        return Asked((text,), lambda: {name: text.value})
+        return SettingInput((text,), lambda: {name: text.value})
 
-    def _ask_steps(self, field: Setting, steps: Steps) -> Asked:
+    def _ask_steps(self, field: Field, steps: Stepper) -> SettingInput:
         row = LabelledRow(field.label, steps)
-        return Asked((row,), lambda: {field.name: steps.value or None})
+        return SettingInput((row,), lambda: {field.name: steps.value or None})
 
     def _algorithms(self) -> list[Item]:
         source = self.source.value
@@ -306,7 +305,7 @@ class CongestionDialog(Dialog):
         targets = [(f"flow {name}", f"flow {name}") for name in flows]
         targets += [(f"host {name}", f"new connections of {name}") for name in names]
         chosen = (selected_flow or "").partition("/")[0]
-        self.target = Steps(targets, self.glyphs, current=f"flow {chosen}")
+        self.target = Stepper(targets, self.glyphs, current=f"flow {chosen}")
         items = feature_items(self.capabilities.congestion_controls, self.capabilities.kernel)
         self.menu = Menu(items, self.glyphs, current=self._now())
 
@@ -319,7 +318,7 @@ class CongestionDialog(Dialog):
             Static(classes="detail", markup=False),
         )
 
-    def on_steps_stepped(self, event: Steps.Stepped) -> None:
+    def on_stepper_stepped(self, event: Stepper.Stepped) -> None:
         """Show the algorithm of another flow or host."""
         event.stop()
         self.menu.tick(self._now())

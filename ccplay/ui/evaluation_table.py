@@ -18,7 +18,6 @@ from rich.text import Text
 from textual import work
 from textual.app import ComposeResult
 from textual.binding import Binding, BindingType
-from textual.screen import Screen
 from textual.widgets import DataTable, Static
 
 from ccplay.ui.cells import ASCII, UNICODE
@@ -254,8 +253,8 @@ class EvaluationTable(OrderlyApp[int]):
         self.board.changed = True
         self.refresh(layout=True)
 
-    def _display(self, screen: Screen[object], renderable: RenderableType | None) -> None:
-        # The terminal may be lent, or may not have read the last frame yet.
-        if self._lent or (isinstance(self._driver, Terminal) and not self._driver.takes_frame()):
-            return
-        super()._display(screen, renderable)
+    def adapt_output(self, update: RenderableType | None) -> RenderableType | None:
+        """Write nothing while the terminal is lent, or has not read the last frame yet."""
+        driver = self.driver_in_use
+        late = isinstance(driver, Terminal) and not driver.takes_frame()
+        return None if self._lent or late else update

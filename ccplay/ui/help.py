@@ -6,26 +6,25 @@ import asyncio
 import time
 from collections import deque
 from collections.abc import Callable, Iterable, Sequence
-from typing import ClassVar, TypeVar
+from typing import ClassVar
 
 from rich.console import Group, RenderableType
 from rich.table import Table
 from rich.text import Text
 from textual import events
-from textual.app import App, ComposeResult
+from textual.app import ComposeResult
 from textual.await_complete import AwaitComplete
 from textual.binding import ActiveBinding, Binding, BindingType
 from textual.containers import VerticalScroll
 from textual.content import Content
 from textual.driver import Driver
-from textual.message_pump import MessagePump
 from textual.screen import ModalScreen
 from textual.widget import Widget
 from textual.widgets import Static
 
 from ccplay.model.wording import CA_STATES
 from ccplay.traffic import TRAFFIC
-from ccplay.traffic.base import Entry
+from ccplay.traffic.base import LogEntry
 from ccplay.ui.cells import Glyphs
 from ccplay.ui.keys import (
     COPY,
@@ -39,14 +38,13 @@ from ccplay.ui.keys import (
 )
 from ccplay.ui.plot_row import PANES
 from ccplay.ui.status_lines import INKS, WORDS
+from ccplay.ui.textual_private import Answer, AppWithOutput, has_messages
 from ccplay.ui.themes import Appearance
 from ccplay.units import format_clock
 
 # --- keys act in the order in which they were typed, however fast they arrive ---------------------
 # Textual passes a key from queue to queue, and a field inserts a letter before the screen has acted
 # on the Backspace before it. A slow line delivers many keys at once: each waits for the one before.
-
-Answer = TypeVar("Answer")
 
 _PATIENCE_S = 2.0
 """Longest time in seconds that a key waits for the effect of the one before it."""
@@ -62,7 +60,7 @@ _LEAVING = ("dismiss", "leave")
 """Actions that work before the screen's widgets exist."""
 
 
-class OrderlyApp(App[Answer]):
+class OrderlyApp(AppWithOutput[Answer]):
     """An app that delivers a key or a paste once everything that the one before caused is done."""
 
     appearance: Appearance
@@ -115,8 +113,8 @@ class OrderlyApp(App[Answer]):
         screen = self.screen
         if isinstance(screen, Modal) and self._typed and screen.holds(self._typed[0]):
             return True
-        return _has_messages(self) or any(
-            _has_messages(each) or not each.is_mounted
+        return has_messages(self) or any(
+            has_messages(each) or not each.is_mounted
             for each in screen.walk_children(Widget, with_self=True)
         )
 
@@ -156,11 +154,6 @@ class Modal(ModalScreen[Answer]):
             return AwaitComplete()
         self.answered = True
         return super().dismiss(result)
-
-
-def _has_messages(pump: MessagePump) -> bool:
-    """Return whether a message waits, in the queue or already taken from it by Textual."""
-    return bool(pump.message_queue_size) or pump._pending_message is not None
 
 
 # --- a box of text over the screen ----------------------------------------------------------------
@@ -227,11 +220,11 @@ class EventsScreen(Page):
         COPY,
     ]
 
-    def __init__(self, entries: Callable[[], Sequence[Entry]]) -> None:
+    def __init__(self, entries: Callable[[], Sequence[LogEntry]]) -> None:
         """Show the lines that ``entries`` returns, oldest first."""
         super().__init__()
         self._entries = entries
-        self._shown: Sequence[Entry] = ()
+        self._shown: Sequence[LogEntry] = ()
 
     def compose(self) -> ComposeResult:
         """Compose the page."""
@@ -264,7 +257,7 @@ class EventsScreen(Page):
         if at_end:
             page.scroll_end(animate=False)
 
-    def _table(self, entries: Sequence[Entry]) -> Table:
+    def _table(self, entries: Sequence[LogEntry]) -> Table:
         look, glyphs = self.appearance.look, self.appearance.glyphs
         table = Table.grid(padding=(0, 1))
         table.add_column(no_wrap=True, style=look.colours["muted"])

@@ -188,7 +188,7 @@ class LessonActions(LookActions):
 
     def _repeat(self, *, wanted: bool) -> None:
         if wanted and self.lesson is not None and self.lesson.leading is not None:
-            self.lesson.leading.again()
+            self.lesson.leading.repeat_page()
             self._after_key()
 
     def action_lesson_scroll(self, pages: int) -> None:

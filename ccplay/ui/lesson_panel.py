@@ -27,7 +27,7 @@ _BAR = 16
 """Length of the longest bar in columns."""
 
 
-class Line(msgspec.Struct, frozen=True):
+class PanelLine(msgspec.Struct, frozen=True):
     """A line of the question; if it is too long, it is wrapped with a hanging indent."""
 
     text: str
@@ -36,27 +36,27 @@ class Line(msgspec.Struct, frozen=True):
     """Text in front of the line."""
 
 
-class Written(msgspec.Struct, frozen=True):
+class LessonTexts(msgspec.Struct, frozen=True):
     """The texts of a lesson's panel."""
 
     head: str
-    verdict: tuple[Line, ...]
+    verdict: tuple[PanelLine, ...]
     """What the run says about the question and about the answers; empty before the reveal."""
     reading: str
     """Text of the page in Markdown."""
-    question: tuple[Line, ...]
+    question: tuple[PanelLine, ...]
     foot: str
     """Keys, separated by two spaces; the last keys are left out if there is no room."""
     more: str
     """Key that scrolls, with its word; shown while lines are hidden."""
 
 
-def written(lesson: Role, board: Board, now: float, glyphs: Glyphs, keys: Keymap) -> Written:
+def written(lesson: Role, board: Board, now: float, glyphs: Glyphs, keys: Keymap) -> LessonTexts:
     """Return the texts of the panel for a page."""
     reading = "\n".join(board.lines)
     if board.why:
         reading = "\n".join((*board.why, "", "---", "", *board.lines))
-    return Written(
+    return LessonTexts(
         head=glyphs.translate(f"{board.page}/{board.pages}  {board.heading}"),
         verdict=_drawable(_verdict(lesson, board, glyphs), glyphs),
         reading=glyphs.translate(reading),
@@ -66,36 +66,36 @@ def written(lesson: Role, board: Board, now: float, glyphs: Glyphs, keys: Keymap
     )
 
 
-def _drawable(lines: Iterator[Line], glyphs: Glyphs) -> tuple[Line, ...]:
-    return tuple(Line(glyphs.translate(each.text), each.bold, each.sign) for each in lines)
+def _drawable(lines: Iterator[PanelLine], glyphs: Glyphs) -> tuple[PanelLine, ...]:
+    return tuple(PanelLine(glyphs.translate(each.text), each.bold, each.sign) for each in lines)
 
 
-def _lines(lesson: Role, board: Board, glyphs: Glyphs) -> Iterator[Line]:
+def _lines(lesson: Role, board: Board, glyphs: Glyphs) -> Iterator[PanelLine]:
     # The newest lines come first, because a small screen has room for few others.
     if board.measured:
-        yield Line("Measured in this run", bold=True)
+        yield PanelLine("Measured in this run", bold=True)
         for what, value in board.measured:
-            yield Line(f"{what}: {value}", sign=f"{glyphs.separator} ")
-        yield Line("")
+            yield PanelLine(f"{what}: {value}", sign=f"{glyphs.separator} ")
+        yield PanelLine("")
     if board.ask:
-        yield Line(board.ask, bold=True)
+        yield PanelLine(board.ask, bold=True)
     if board.choices:
         yield from _choices(lesson, board, glyphs)
     elif board.ask:
         yield from _number(lesson, board, glyphs)
     if lesson.leads and board.phase != "revealed" and lesson.voters:
-        yield Line(f"{lesson.voters} voted")
+        yield PanelLine(f"{lesson.voters} voted")
 
 
-def _choices(lesson: Role, board: Board, glyphs: Glyphs) -> Iterator[Line]:
+def _choices(lesson: Role, board: Board, glyphs: Glyphs) -> Iterator[PanelLine]:
     most = max(lesson.counts, default=0)
     for number, choice in enumerate(board.choices):
         mine = glyphs.chosen if lesson.answer == number else " "
         right = f"  {glyphs.available} right" if board.right == number else ""
         bold = bool(right) or lesson.answer == number
-        yield Line(f"{choice}{right}", bold, f"{mine}{number + 1} ")
+        yield PanelLine(f"{choice}{right}", bold, f"{mine}{number + 1} ")
         if most and number < len(lesson.counts):
-            yield Line(_bar(lesson.counts[number], most, glyphs), sign="   ")
+            yield PanelLine(_bar(lesson.counts[number], most, glyphs), sign="   ")
 
 
 def _bar(count: int, most: int, glyphs: Glyphs) -> str:
@@ -103,44 +103,44 @@ def _bar(count: int, most: int, glyphs: Glyphs) -> str:
     return f"{cells} {count}".lstrip()
 
 
-def _number(lesson: Role, board: Board, glyphs: Glyphs) -> Iterator[Line]:
+def _number(lesson: Role, board: Board, glyphs: Glyphs) -> Iterator[PanelLine]:
     unit = f" {board.unit}".rstrip()
     if lesson.answer is not None:
         text = f"your answer: {_range(board, lesson.answer)}{unit}"
-        yield Line(text, bold=True, sign=f"{glyphs.chosen} ")
+        yield PanelLine(text, bold=True, sign=f"{glyphs.chosen} ")
     elif asks(lesson) == "region":
         title = PLOTS[board.plot].title if board.plot in PLOTS else board.plot
-        yield Line(f"on the plot of {title}: {_range(board, lesson.draft)}{unit}")
+        yield PanelLine(f"on the plot of {title}: {_range(board, lesson.draft)}{unit}")
     elif asks(lesson) == "number":
-        yield Line(f"a number from {board.low:g} to {board.high:g}{unit}")
+        yield PanelLine(f"a number from {board.low:g} to {board.high:g}{unit}")
     most = max(lesson.counts, default=0)
     if most:
         if board.plot:
-            yield Line("votes, by the middle of their regions:")
+            yield PanelLine("votes, by the middle of their regions:")
         labels = bins(board, len(lesson.counts))
         across = max(map(len, labels))
         for label, count in zip(labels, lesson.counts, strict=True):
-            yield Line(_bar(count, most, glyphs), sign=f"{label:>{across}} ")
+            yield PanelLine(_bar(count, most, glyphs), sign=f"{label:>{across}} ")
 
 
 def _range(board: Board, low: float) -> str:
     return f"{low:.4g} to {low + board.width:.4g}" if board.plot else f"{low:.4g}"
 
 
-def _verdict(lesson: Role, board: Board, glyphs: Glyphs) -> Iterator[Line]:
+def _verdict(lesson: Role, board: Board, glyphs: Glyphs) -> Iterator[PanelLine]:
     if not (said := outcome(board)):
         return
     if board.right is None:
-        yield Line(said[0], bold=True, sign=f"{glyphs.missing} ")
+        yield PanelLine(said[0], bold=True, sign=f"{glyphs.missing} ")
         return
     if lesson.answer is not None and board.answers is not None:
         correct = board.answers[0] <= lesson.answer <= board.answers[1]
         sign = glyphs.available if correct else glyphs.missing
-        yield Line("That is right." if correct else "Not this time.", True, f"{sign} ")
+        yield PanelLine("That is right." if correct else "Not this time.", True, f"{sign} ")
     first, *others = said
-    yield Line(first, True, f"{glyphs.available} ")
+    yield PanelLine(first, True, f"{glyphs.available} ")
     for text in others:
-        yield Line(text, sign=f"{glyphs.separator} ")
+        yield PanelLine(text, sign=f"{glyphs.separator} ")
 
 
 _RUNS = ("clearing", "running", "ready")
@@ -241,7 +241,7 @@ class LessonPanel(Vertical):
 
     def __init__(self) -> None:
         super().__init__(id="lesson")
-        self._written: Written | None = None
+        self._written: LessonTexts | None = None
         self._foot_shown = ""
         self._head = Static(id="lesson-head", classes="line", markup=False)
         self._verdict = Static(id="lesson-verdict", markup=False)
@@ -275,7 +275,7 @@ class LessonPanel(Vertical):
         self.styles.width, self.styles.height = "100%", mine
         return width, height - mine
 
-    def write(self, written: Written) -> None:
+    def write(self, written: LessonTexts) -> None:
         """Show a page; update only the parts whose text has changed."""
         before, self._written = self._written, written
         if before is None or written.head != before.head:
@@ -294,7 +294,7 @@ class LessonPanel(Vertical):
             self._foot_shown = foot
             self._foot.update(Text(foot))
 
-    def _write_verdict(self, lines: tuple[Line, ...]) -> None:
+    def _write_verdict(self, lines: tuple[PanelLine, ...]) -> None:
         """Show the verdict on top: line by line at the side, in one line at the bottom."""
         self._verdict.display = bool(lines)
         in_one = Text()
@@ -303,7 +303,7 @@ class LessonPanel(Vertical):
             in_one.append(f"{each.sign}{each.text}", style).append("  ")
         self._verdict.update(in_one if self.has_class("-below") else _table(lines))
 
-    def _footer(self, written: Written) -> str:
+    def _footer(self, written: LessonTexts) -> str:
         """Return the keys that have room, and the one that scrolls while lines are hidden below."""
         parts = (self._reading, self._answer)
         hides = any(part.scroll_y < part.max_scroll_y for part in parts)
@@ -334,7 +334,7 @@ class LessonPanel(Vertical):
             part.scroll_page_up(animate=False)
 
 
-def _table(lines: tuple[Line, ...]) -> RenderableType:
+def _table(lines: tuple[PanelLine, ...]) -> RenderableType:
     """Return lines with hanging indents, one below the other."""
     rows: list[RenderableType] = []
     for line in lines:

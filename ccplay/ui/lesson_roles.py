@@ -7,8 +7,8 @@ from typing import TYPE_CHECKING, Literal, TypeAlias
 
 import msgspec
 
-from ccplay.lesson.course import Course, measured_lines, right_answers
-from ccplay.scenario.values import Page, PageLook
+from ccplay.lesson.course import TakenLesson, measured_lines, right_answers
+from ccplay.scenario.values import LessonPage, PageLook
 from ccplay.session.session import Session
 from ccplay.share.frames import Board, Votes
 
@@ -113,7 +113,7 @@ class Leader:
 
     leads = True
 
-    def __init__(self, course: Course, session: Session, keep: Callable[[], None]) -> None:
+    def __init__(self, course: TakenLesson, session: Session, keep: Callable[[], None]) -> None:
         """Open the lesson; ``keep`` saves its progress."""
         self.course = course
         self.title = ""
@@ -231,7 +231,7 @@ class Leader:
         self.course.turn_page(-1)
         self._moved(at)
 
-    def again(self) -> None:
+    def repeat_page(self) -> None:
         """Repeat the page; spectators vote again."""
         self._rounds[self.course.at] += 1
         self.course.restart_page()
@@ -255,7 +255,7 @@ def _replace(board: Board, **changed: object) -> Board:
     return msgspec.structs.replace(board, **changed)
 
 
-def _with_question(board: Board, page: Page, number: int, *, open: bool) -> Board:  # noqa: A002
+def _with_question(board: Board, page: LessonPage, number: int, *, open: bool) -> Board:  # noqa: A002
     question = page.question
     if question is None:
         return board

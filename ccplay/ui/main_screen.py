@@ -167,7 +167,7 @@ class MainScreen(
         self._drawn_at = self.clock()
         self.set_interval(1 / self._fps, self._tick)
         if self._first_ghost is not None:
-            self.lay(self._first_ghost)
+            self.show_ghost(self._first_ghost)
 
     def on_resize(self, event: events.Resize) -> None:
         """Place every part."""

@@ -20,7 +20,7 @@ import msgspec
 
 from ccplay.model.layout import layout
 from ccplay.model.network import Network
-from ccplay.plots.utilisation import BUILDING, BUSY, IDLE, fill, utilisation
+from ccplay.plots.levels import BUILDING, BUSY, IDLE, fill, utilisation
 from ccplay.ui import network_panel
 from ccplay.ui.cells import Row, Run, fit
 from ccplay.ui.view import View

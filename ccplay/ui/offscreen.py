@@ -12,9 +12,7 @@ from typing import Any
 
 import msgspec
 from rich.console import Console, RenderableType
-from textual._compositor import ChopsUpdate, CompositorUpdate
 from textual.pilot import Pilot
-from textual.screen import Screen
 from textual.widget import Widget
 
 from ccplay.errors import RecordingError, UsageError
@@ -25,8 +23,8 @@ from ccplay.share.shown import WINDOW_S, Playhead
 from ccplay.stream.sources import ReplaySource
 from ccplay.ui.app import CcplayApp
 from ccplay.ui.cells import Sheet
-from ccplay.ui.compositor import ThriftyUpdate
-from ccplay.ui.pictures import Frame, frame_of
+from ccplay.ui.pictures import ScreenFrame, frame_of
+from ccplay.ui.textual_private import CompositorUpdate, has_undrawn_widgets, must_be_drawn
 from ccplay.units import format_clock
 
 # --- the screen of a recording, drawn without a terminal at moments that a program chooses --------
@@ -68,11 +66,12 @@ class _App(CcplayApp):
 
     _terminal = Console(file=io.StringIO(), color_system="truecolor", force_terminal=True)
 
-    def _display(self, screen: Screen[Any], renderable: RenderableType | None) -> None:
-        if isinstance(renderable, CompositorUpdate):
-            thin = ThriftyUpdate(renderable) if type(renderable) is ChopsUpdate else renderable
-            self.written += thin.render_segments(self._terminal)
-        super()._display(screen, renderable)
+    def adapt_output(self, update: RenderableType | None) -> RenderableType | None:
+        """Record what a terminal would receive."""
+        adapted = super().adapt_output(update)
+        if isinstance(adapted, CompositorUpdate):
+            self.written += adapted.render_segments(self._terminal)
+        return adapted
 
 
 class Offscreen:
@@ -101,7 +100,7 @@ class Offscreen:
         return theme.foreground or "#ffffff", theme.background or "#000000", palette
 
     @property
-    def frame(self) -> Frame:
+    def frame(self) -> ScreenFrame:
         """The present content of the screen."""
         return frame_of(self._app)
 
@@ -153,7 +152,7 @@ class Offscreen:
         screen = self._app.screen
         while True:
             await self._pilot.pause(0)
-            waits = screen._dirty_widgets or self._app.main.emptied
+            waits = has_undrawn_widgets(screen) or self._app.main.emptied
             if not (waits or any(map(_is_unsettled, self._parts()))):
                 return
 
@@ -163,7 +162,7 @@ class Offscreen:
 
 def _is_unsettled(part: Widget) -> bool:
     """Return whether a part still waits for layout, which captions change, or to be drawn."""
-    if part._layout_required or part._repaint_required:
+    if must_be_drawn(part):
         return True
     # A hidden sheet keeps its old size.
     return isinstance(part, Sheet) and part.display and (part.width, part.height) != part.size

@@ -9,13 +9,12 @@ from typing import Any, TypeAlias, cast
 import msgspec
 from textual import events
 from textual.app import ComposeResult
-from textual.command import CommandList, CommandPalette, DiscoveryHit, Hit, Hits, Provider
+from textual.command import CommandList, DiscoveryHit, Hit, Hits, Provider
 from textual.content import Content
 from textual.css.query import NoMatches
 from textual.errors import NoWidget
 from textual.markup import escape
 from textual.widget import Widget
-from textual.widgets import Button, Input
 
 from ccplay.model.base import Command, Option
 from ccplay.model.commands import (
@@ -41,6 +40,7 @@ from ccplay.ui.dialogs_traffic import next_sender, running_flows
 from ccplay.ui.help import Modal
 from ccplay.ui.keys import bindings_of, wording
 from ccplay.ui.main_screen import MainScreen
+from ccplay.ui.textual_private import GuardedPalette
 from ccplay.ui.view import tracing_problem
 from ccplay.units import parse_rate, parse_ratio, parse_time_us
 
@@ -53,7 +53,7 @@ LOSSES = ("0 %", "0.1 %", "1 %", "5 %")
 PACKETS = (10, 20, 50, 100, 200, 1000)
 
 
-class Entry(msgspec.Struct, frozen=True):
+class PaletteEntry(msgspec.Struct, frozen=True):
     """A line of the palette and the command that it sends."""
 
     text: str
@@ -61,7 +61,7 @@ class Entry(msgspec.Struct, frozen=True):
     command: Command
 
 
-def entries(state: LabState) -> list[Entry]:
+def entries(state: LabState) -> list[PaletteEntry]:
     """Return the commands possible in this state, the most useful first."""
     if state.hello is None:
         return []
@@ -71,7 +71,7 @@ def entries(state: LabState) -> list[Entry]:
     ]
 
 
-def typed(query: str, state: LabState) -> Entry | None:
+def typed(query: str, state: LabState) -> PaletteEntry | None:
     """Return the entry that a query spells out, such as ``queue pfifo 37`` or ``rate 7 Mbit/s``.
 
     Numbers without a unit are in Mbit/s, ms or per cent, as in the entries.
@@ -85,7 +85,7 @@ def typed(query: str, state: LabState) -> Entry | None:
         command = READERS[word](rest)
     except (ValueError, OverflowError):
         return None
-    return Entry(f"{word}: {rest}", command.describe(), command)
+    return PaletteEntry(f"{word}: {rest}", command.describe(), command)
 
 
 def words(query: str) -> tuple[str, str]:
@@ -94,26 +94,28 @@ def words(query: str) -> tuple[str, str]:
     return word.rstrip(":").lower(), rest.strip()
 
 
-def _flows(state: LabState) -> Iterator[Entry]:
+def _flows(state: LabState) -> Iterator[PaletteEntry]:
     algorithms = _available_algorithms(state)
     for name in running_flows(state):
         flow = state.flows[name]
         for cc in algorithms:
             if cc != flow.cc:
                 command = SetCongestionControl(cc=cc, flow=name)
-                yield Entry(
+                yield PaletteEntry(
                     f"switch flow {name} to {cc}", f"from {flow.cc}, while it runs", command
                 )
         if name in state.traced:
-            yield Entry(f"stop tracing flow {name}", "sampling continues", UntraceFlow(flow=name))
+            yield PaletteEntry(
+                f"stop tracing flow {name}", "sampling continues", UntraceFlow(flow=name)
+            )
         elif not tracing_problem(state):
             text = "cwnd, ssthresh and srtt at every ACK: zoom in to see them"
-            yield Entry(f"trace flow {name}", text, TraceFlow(flow=name))
+            yield PaletteEntry(f"trace flow {name}", text, TraceFlow(flow=name))
         path = f"{flow.src} → {flow.dst}"
-        yield Entry(f"stop flow {name}", f"{flow.cc}, {path}", StopFlow(flow=name))
+        yield PaletteEntry(f"stop flow {name}", f"{flow.cc}, {path}", StopFlow(flow=name))
 
 
-def _queues(state: LabState) -> Iterator[Entry]:
+def _queues(state: LabState) -> Iterator[PaletteEntry]:
     assert state.hello is not None  # noqa: S101 - entries() has checked
     kinds = {each.name: each.summary for each in state.hello.capabilities.qdiscs if each.available}
     sizes: list[Qdisc] = [Qdisc(kind="pfifo", options={"limit": packets}) for packets in PACKETS]
@@ -125,32 +127,32 @@ def _queues(state: LabState) -> Iterator[Entry]:
             limit = f" {qdisc.options['limit']}" if qdisc.options else ""
             text = f"queue: {qdisc.kind}{limit}"
             title = f"{describe_qdisc(filled)}: {kinds[qdisc.kind]}"
-            yield Entry(text, title, SetQdisc(qdisc=filled))
+            yield PaletteEntry(text, title, SetQdisc(qdisc=filled))
 
 
-def _links() -> Iterator[Entry]:
+def _links() -> Iterator[PaletteEntry]:
     for rate in RATES:
-        yield Entry(f"rate: {rate}", "of the bottleneck", SetLink(rate=parse_rate(rate)))
+        yield PaletteEntry(f"rate: {rate}", "of the bottleneck", SetLink(rate=parse_rate(rate)))
     for delay in DELAYS:
         command = SetLink(delay_us=parse_time_us(delay))
-        yield Entry(f"delay: {delay}", "added at the bottleneck, each way", command)
+        yield PaletteEntry(f"delay: {delay}", "added at the bottleneck, each way", command)
     for loss in LOSSES:
-        yield Entry(f"loss: {loss}", "after the bottleneck", SetLink(loss=parse_ratio(loss)))
+        yield PaletteEntry(f"loss: {loss}", "after the bottleneck", SetLink(loss=parse_ratio(loss)))
 
 
-def _traffic(state: LabState) -> Iterator[Entry]:
+def _traffic(state: LabState) -> Iterator[PaletteEntry]:
     assert state.hello is not None  # noqa: S101 - entries() has checked
     network = state.hello.network
     source = next_sender(state, network)
     sink = network.peer(source)
     for cc in _available_algorithms(state):
         command = StartFlow(src=source, dst=sink, cc=cc)
-        yield Entry(f"start a {cc} flow", f"{source} → {sink}", command)
+        yield PaletteEntry(f"start a {cc} flow", f"{source} → {sink}", command)
     for cc in _available_algorithms(state):
         for host in network.senders:
             if state.hosts.get(host) != cc:
                 text = f"new connections of {host} use {cc}"
-                yield Entry(text, "its default", SetCongestionControl(cc=cc, host=host))
+                yield PaletteEntry(text, "its default", SetCongestionControl(cc=cc, host=host))
     first = network.hosts[0]
     last = network.peer(first)
     monitor = any(each.available for each in state.hello.capabilities.monitors)
@@ -159,30 +161,30 @@ def _traffic(state: LabState) -> Iterator[Entry]:
             start = kind.starting(src=first, dst=last, monitor=monitor)
             path = f"{first} → {last}"
             about = ", ".join(filter(None, (kind.offer_detail(start), path)))
-            yield Entry(kind.offer, about, start)
+            yield PaletteEntry(kind.offer, about, start)
     for each in state.traffic.values():
         kind = KINDS[each.kind]
         # Entries of flows are listed with the other commands for each flow.
         if each.ended is None and kind.offer:
             text = f"stop {kind.word} {each.name}"
-            yield Entry(text, f"{each.src} → {each.dst}", kind.stopping(each.name))
+            yield PaletteEntry(text, f"{each.src} → {each.dst}", kind.stopping(each.name))
 
 
-def _paths(state: LabState) -> Iterator[Entry]:
+def _paths(state: LabState) -> Iterator[PaletteEntry]:
     assert state.hello is not None  # noqa: S101 - entries() has checked
     for each in state.traffic.values():
         if each.ended is None:
             for way, command in lab_actions.offers(state, each, state.hello.network):
                 text = f"path of {KINDS[each.kind].word} {each.name} {way}"
-                yield Entry(text, f"{each.src} → {each.dst}, while it runs", command)
+                yield PaletteEntry(text, f"{each.src} → {each.dst}, while it runs", command)
 
 
-def _captures(state: LabState) -> Iterator[Entry]:
+def _captures(state: LabState) -> Iterator[PaletteEntry]:
     assert state.hello is not None  # noqa: S101 - entries() has checked
     for link, where in capture_choices(state.hello.network):
-        yield Entry(f"capture packets of {link}", where, StartCapture(link=link))
+        yield PaletteEntry(f"capture packets of {link}", where, StartCapture(link=link))
     for name, capture in state.captures.items():
-        yield Entry(f"stop capture {name}", capture.link, StopCapture(capture=name))
+        yield PaletteEntry(f"stop capture {name}", capture.link, StopCapture(capture=name))
 
 
 def _available_algorithms(state: LabState) -> list[str]:
@@ -225,7 +227,7 @@ class Results(CommandList, ClickedList):
     """The palette's list, which each letter typed replaces."""
 
 
-class Palette(CommandPalette, Modal[None]):
+class Palette(GuardedPalette, Modal[None]):
     """Textual's palette with ccplay's entries only, and without its emoji."""
 
     DEFAULT_CSS = """
@@ -268,18 +270,14 @@ class Palette(CommandPalette, Modal[None]):
                     return each
             raise
 
-    def _select_or_command(self, event: Input.Submitted | Button.Pressed | None = None) -> None:
-        """Run the chosen line once, even if it is chosen again before the palette closes."""
-        if not self.answered:
-            super()._select_or_command(event)
+    def may_choose(self) -> bool:
+        """Return whether the chosen line is run: once, even if chosen again before the end."""
+        return not self.answered
 
     def holds(self, event: events.Event) -> bool:
         """Return whether the list must match the whole text before a key acts; letters need not."""
         letter = isinstance(event, events.Key) and event.is_printable
-        return not letter and any(
-            worker.group == self._GATHER_COMMANDS_GROUP and not worker.is_finished
-            for worker in self.workers
-        )
+        return not letter and self.gathers_commands
 
 
 class LabProvider(Provider):

@@ -20,13 +20,13 @@ import msgspec
 from rich.cells import cell_len
 from rich.color import Color
 from rich.style import Style
-from textual._context import visible_screen_stack
 from textual.app import App
 from textual.strip import Strip
 
 from ccplay.errors import UsageError
 from ccplay.files import writing
 from ccplay.ui.help import OrderlyApp
+from ccplay.ui.textual_private import screen_lines
 from ccplay.ui.themes import mixed
 from ccplay.visible import printable
 
@@ -63,7 +63,7 @@ class Span(msgspec.Struct, frozen=True):
     face: Face
 
 
-class Frame(msgspec.Struct, frozen=True):
+class ScreenFrame(msgspec.Struct, frozen=True):
     """The whole screen at one moment."""
 
     width: int
@@ -81,20 +81,14 @@ class Frame(msgspec.Struct, frozen=True):
         return ["".join(cell for span in row for cell in span.cells) for row in self.rows]
 
 
-def frame_of(app: App[Any]) -> Frame:
+def frame_of(app: App[Any]) -> ScreenFrame:
     """Return the screen of ``app``, including dialogs and notifications."""
-    # Dialogs are translucent: the compositor reads the screens below from this variable.
-    token = visible_screen_stack.set(app._background_screens)
-    try:
-        strips = app.screen._compositor.render_strips()
-    finally:
-        visible_screen_stack.reset(token)
     assert isinstance(app, OrderlyApp)  # noqa: S101 - no other app is drawn
     theme = app.appearance.look.textual_theme
     base = Face(theme.foreground or "#ffffff", theme.background or "#000000")
     width, height = app.size
-    rows = tuple(tuple(_spans(strip, width, base)) for strip in strips[:height])
-    return Frame(width, height, base.paper, rows)
+    rows = tuple(tuple(_spans(strip, width, base)) for strip in screen_lines(app)[:height])
+    return ScreenFrame(width, height, base.paper, rows)
 
 
 def _spans(strip: Strip, width: int, base: Face) -> Iterator[Span]:
@@ -164,14 +158,14 @@ class Area(msgspec.Struct, frozen=True):
     """Opacity, above 0 and at most 1."""
 
 
-class Line(msgspec.Struct, frozen=True):
+class DrawnLine(msgspec.Struct, frozen=True):
     """A line through points, with square ends that do not extend beyond them."""
 
     points: tuple[Point, ...]
     width: float
 
 
-Shape: TypeAlias = Dot | Area | Line
+Shape: TypeAlias = Dot | Area | DrawnLine
 
 _LIGHT, _HEAVY = 1.5, 3.0
 """Widths of light and heavy lines in units."""
@@ -288,18 +282,18 @@ def _lines() -> dict[str, tuple[Shape, ...]]:
             (x + right * x * (1 - math.cos(turn)), y + down * x * (1 - math.sin(turn)))
             for turn in (math.pi / 2 * step / 8 for step in range(9))
         ]
-        found[char] = (Line(((x, y + down * y), *bend, (x + right * x, y)), _LIGHT),)
+        found[char] = (DrawnLine(((x, y + down * y), *bend, (x + right * x, y)), _LIGHT),)
     for char, apart in (("═", (0, 2)), ("║", (2, 0))):
         aside, below = apart
         line = "lr" if below else "ud"
         (x1, y1), (x2, y2) = (ends[arm] for arm in line)
         found[char] = tuple(
-            Line(((x1 + s * aside, y1 + s * below), (x2 + s * aside, y2 + s * below)), _LIGHT)
+            DrawnLine(((x1 + s * aside, y1 + s * below), (x2 + s * aside, y2 + s * below)), _LIGHT)
             for s in (-1, 1)
         )
     rising, falling = ((0.0, HEIGHT), (WIDTH, 0.0)), ((0.0, 0.0), (WIDTH, HEIGHT))
     for char, diagonals in (("╱", (rising,)), ("╲", (falling,)), ("╳", (rising, falling))):
-        found[char] = tuple(Line(each, _LIGHT) for each in diagonals)
+        found[char] = tuple(DrawnLine(each, _LIGHT) for each in diagonals)
     return found
 
 
@@ -307,19 +301,19 @@ def _arms(ends: list[Point], width: float) -> tuple[Shape, ...]:
     """Return arms as lines; the first two are joined, so that their corner has no gap."""
     x, y = _MIDDLE
     if len(ends) == 1:
-        return (Line((ends[0], _MIDDLE), width),)
+        return (DrawnLine((ends[0], _MIDDLE), width),)
     first, second, *rest = ends
     straight = first[0] == second[0] or first[1] == second[1]
     joined = (first, second) if straight else (first, _MIDDLE, second)
-    return (Line(joined, width), *(Line((each, (x, y)), width) for each in rest))
+    return (DrawnLine(joined, width), *(DrawnLine((each, (x, y)), width) for each in rest))
 
 
-def _dashes(count: int, width: float) -> list[Line]:
+def _dashes(count: int, width: float) -> list[DrawnLine]:
     x, y = _MIDDLE
     across = count > 0
     step = (WIDTH if across else HEIGHT) / abs(count)
     parts = ((step * (at + 0.2), step * (at + 0.8)) for at in range(abs(count)))
-    return [Line(((a, y), (b, y)) if across else ((x, a), (x, b)), width) for a, b in parts]
+    return [DrawnLine(((a, y), (b, y)) if across else ((x, a), (x, b)), width) for a, b in parts]
 
 
 def _glyphs() -> dict[str, tuple[Shape, ...]]:
@@ -345,16 +339,16 @@ def _glyphs() -> dict[str, tuple[Shape, ...]]:
     for char, outline in outlines.items():
         corners = tuple((x + a, y + b) for a, b in outline)
         # An outline that passes its first side twice has a joint at each corner.
-        closed = Line((*corners, *corners[:2]), 1.2)
+        closed = DrawnLine((*corners, *corners[:2]), 1.2)
         found[char] = (closed if char in _HOLLOW else Area(corners),)
     for char, radius in _ROUNDS.items():
         found[char] = (Dot(_MIDDLE, radius),)
     for char, radius in _RINGS.items():
         turns = [math.tau * at / 24 for at in range(26)]
         ring = tuple((x + radius * math.cos(t), y + radius * math.sin(t)) for t in turns)
-        found[char] = (Line(ring, 1.2),)
+        found[char] = (DrawnLine(ring, 1.2),)
     wave = [(a, y - 2.5 * math.sin(math.tau * a / WIDTH)) for a in map(float, range(1, 10))]
-    found["∿"] = (Line(tuple(wave), 1.2),)
+    found["∿"] = (DrawnLine(tuple(wave), 1.2),)
     return found
 
 
@@ -377,7 +371,7 @@ _HEAD = (
 _FAMILIES = "'DejaVu Sans Mono',Menlo,Consolas,'Liberation Mono',monospace"
 
 
-def svg(frame: Frame, title: str) -> str:
+def svg(frame: ScreenFrame, title: str) -> str:
     """Return ``frame`` as an SVG document titled ``title``."""
     width, height = frame.width * WIDTH, frame.height * HEIGHT
     spans = [(y, span) for y, row in enumerate(frame.rows) for span in row]
@@ -424,7 +418,7 @@ def _brush(shape: Shape, ink: str) -> str:
         case Dot():
             # A minimal line with round ends needs a tenth of the text of a circle.
             return f'stroke="{ink}" stroke-width="{2 * shape.radius:g}" stroke-linecap="round"'
-        case Line():
+        case DrawnLine():
             return f'stroke="{ink}" stroke-width="{shape.width:g}" fill="none"'
         case Area():
             faint = f' fill-opacity="{shape.opacity:g}"' if shape.opacity < 1 else ""
@@ -435,7 +429,7 @@ def _path(shape: Shape, x: float, y: float) -> str:
     match shape:
         case Dot():
             return f"M{x + shape.centre[0]:g} {y + shape.centre[1]:g}h.01"
-        case Line():
+        case DrawnLine():
             return _through(shape.points, x, y)
         case Area():
             return _through(shape.corners, x, y) + "z"
@@ -503,7 +497,7 @@ _NO_PILLOW = "a PNG needs Pillow: pip install 'ccplay[report]'; an SVG needs not
 _NO_FONT = "a PNG needs the font {}: apt install fonts-dejavu-core, or pip install matplotlib"
 
 
-def png(frame: Frame) -> bytes:
+def png(frame: ScreenFrame) -> bytes:
     """Return ``frame`` as a PNG file with ``SCALE`` pixels per unit of its cells.
 
     Raises ``UsageError`` with the remedy if Pillow or a font is missing.
@@ -576,7 +570,7 @@ def _shaped(shapes: tuple[Shape, ...]) -> Image:
                 draw.ellipse(((x - r) * by, (y - r) * by, (x + r) * by - 1, (y + r) * by - 1), 255)
             case Area(corners=corners, opacity=opacity):
                 _fill(draw, [(x * by, y * by) for x, y in corners], round(255 * opacity))
-            case Line(points=points, width=width):
+            case DrawnLine(points=points, width=width):
                 draw.line([(x * by, y * by) for x, y in points], 255, round(width * by), "curve")
     return mask.resize((round(WIDTH * SCALE), round(HEIGHT * SCALE)), Image.Resampling.BOX)
 
@@ -614,7 +608,7 @@ def _font_folders() -> list[Path]:
 
 _TITLE = "ccplay"
 
-DRAWN: Mapping[str, Callable[[Frame], str | bytes]] = {
+DRAWN: Mapping[str, Callable[[ScreenFrame], str | bytes]] = {
     ".svg": lambda frame: svg(frame, _TITLE),
     ".png": png,
 }
@@ -632,7 +626,7 @@ def moment(t: float) -> str:
     return f"{tenths // 600:02d}m{tenths % 600 / 10:04.1f}s"
 
 
-def write_new(frame: Frame, stem: str, suffix: str, folder: Path) -> Path:
+def write_new(frame: ScreenFrame, stem: str, suffix: str, folder: Path) -> Path:
     """Draw ``frame`` into a new file, with a number if the name is taken; return its path.
 
     Raises ``OSError``, and ``UsageError`` if this machine can't draw that kind of file.

@@ -36,7 +36,7 @@ _PAIRS = (0x03, 0x18, 0x44, 0xA0)
 """Bits of the two braille dots in each quarter, in the order of the bits of ``_QUARTERS``."""
 
 
-class Column:
+class CellColumn:
     """One column of cells, counted from the top, into which traces draw."""
 
     __slots__ = ("_bits", "_bold", "_inks", "_signs", "_thick", "lines")
@@ -122,7 +122,7 @@ class Brush:
             return int(scale.height(value) * (self._dots - 1) + 0.5)
         return int(value / scale.top * (self._dots - 1) + 0.5)
 
-    def shade(self, ink: str, band: Sequence[Span | None], x: int, column: Column) -> None:
+    def shade(self, ink: str, band: Sequence[Span | None], x: int, column: CellColumn) -> None:
         """Draw a band: every fourth dot between the lowest and the highest value."""
         across = self._across
         for dx, span in enumerate(band):
@@ -144,7 +144,7 @@ class Brush:
         pen: Pen,
         pair: Sequence[Span | None],
         x: int,
-        column: Column,
+        column: CellColumn,
         band: Sequence[Span | None],
     ) -> None:
         """Draw a line; if the pen's style shades, also shade below the line, or below its band."""
@@ -523,8 +523,8 @@ class Canvas(Sheet):
 
         ``at`` is the index of the column's first slice among those drawn.
         """
-        over = Column(self.lines, bold=picture.stroke == "bold")
-        under, behind = Column(self.lines), Column(self.lines)
+        over = CellColumn(self.lines, bold=picture.stroke == "bold")
+        under, behind = CellColumn(self.lines), CellColumn(self.lines)
         brush = self._brush
         head, here = self._column(picture.until - 1e-9), slice(at, at + self._across)
         for each in drawn:

@@ -16,7 +16,7 @@ from ccplay.state.lab_state import LabState
 from ccplay.state.samples import Queue
 from ccplay.traffic.connections import Flow
 from ccplay.ui.cells import Run
-from ccplay.ui.plot_traces import DotTrace, Pen, SeriesTrace, Span, Trace
+from ccplay.ui.plot_traces import DotTrace, Pen, PlotTrace, SeriesTrace, Span
 from ccplay.ui.view import Ghost, View
 
 # --- traces derived from others: shifted in time, of a group of flows, or stacked -----------------
@@ -31,7 +31,7 @@ class ShiftedTrace(msgspec.Struct, frozen=True):
     All its values up to the right edge are already known.
     """
 
-    trace: Trace
+    trace: PlotTrace
     shift: float
     """Seconds to add to the trace's own moments to obtain those of the plot."""
     first: float
@@ -78,7 +78,7 @@ class ShiftedTrace(msgspec.Struct, frozen=True):
 class GroupTrace(msgspec.Struct, frozen=True):
     """Several traces drawn as one: their mean as a line, over a band from lowest to highest."""
 
-    parts: tuple[Trace, ...]
+    parts: tuple[PlotTrace, ...]
     pen: Pen
     lasting: ClassVar[bool] = False
     scaled: ClassVar[bool] = True
@@ -106,8 +106,8 @@ class GroupTrace(msgspec.Struct, frozen=True):
 class StackedTrace(msgspec.Struct, frozen=True):
     """A layer of a stack, as high as its own value, on top of the sum of the layers below."""
 
-    own: Trace
-    below: tuple[Trace, ...]
+    own: PlotTrace
+    below: tuple[PlotTrace, ...]
     """Layers below this one, from bottom to top; one without a value in a slice counts as zero."""
     sums: Sums
     """Cache shared by the layers of a stack, so that each trace is read once."""
@@ -155,7 +155,7 @@ class Sums:
 
     __hash__ = None  # type: ignore[assignment]
 
-    def levels(self, trace: Trace, edges: Sequence[float]) -> list[float | None]:
+    def levels(self, trace: PlotTrace, edges: Sequence[float]) -> list[float | None]:
         """Return one value per slice of ``trace``, which belongs to the stack."""
         if edges != self._edges:
             self._edges = list(edges)
@@ -165,13 +165,13 @@ class Sums:
         return found
 
 
-def stacked(parts: Sequence[Trace]) -> list[StackedTrace]:
+def stacked(parts: Sequence[PlotTrace]) -> list[StackedTrace]:
     """Return ``parts`` as a stack, from bottom to top."""
     sums = Sums()
     return [StackedTrace(each, tuple(parts[:at]), sums) for at, each in enumerate(parts)]
 
 
-def levels(trace: Trace, edges: Sequence[float], *, long: bool) -> list[float | None]:
+def levels(trace: PlotTrace, edges: Sequence[float], *, long: bool) -> list[float | None]:
     """Return one value per slice: its middle, or else the mean of its lowest and highest value."""
     found = trace.middles(edges, long=long)
     if found is not None:
@@ -213,7 +213,7 @@ def flow_cc(view: View, flow: Flow) -> str:
 
 
 def flow_traces(
-    view: View, trace: Callable[[Flow, Pen, float], Trace | None]
+    view: View, trace: Callable[[Flow, Pen, float], PlotTrace | None]
 ) -> list[ShiftedTrace]:
     """Return the traces that ``trace`` makes of the ghost's flows."""
     ghost, shift = view.ghost, view.shift

@@ -25,7 +25,15 @@ from ccplay.ui.plot_subjects import (
     values_of,
     write,
 )
-from ccplay.ui.plot_traces import CountTrace, Inks, Pen, Picture, SeriesTrace, StepTrace, Trace
+from ccplay.ui.plot_traces import (
+    AxisInks,
+    CountTrace,
+    Pen,
+    Picture,
+    PlotTrace,
+    SeriesTrace,
+    StepTrace,
+)
 from ccplay.ui.view import View
 
 # --- theory in the cwnd plot ----------------------------------------------------------------------
@@ -117,7 +125,7 @@ more than this."""
 class Addition(msgspec.Struct, frozen=True):
     """Traces and values that only the screen adds to a plot."""
 
-    traces: Callable[[View], Sequence[Trace]]
+    traces: Callable[[View], Sequence[PlotTrace]]
     values: Callable[[View, int], Sequence[Run]]
     """Function that returns the values for a title of the given width; they follow the selected
     flow's value."""
@@ -182,7 +190,7 @@ class Pane(msgspec.Struct, frozen=True):
             inks=_inks(view),
         )
 
-    def traces(self, view: View) -> list[Trace]:
+    def traces(self, view: View) -> list[PlotTrace]:
         """Return the traces of this session, from bottom to top."""
         lines = [
             trace
@@ -217,7 +225,7 @@ class Pane(msgspec.Struct, frozen=True):
         """Return the factor from a line's own unit to that of the value axis."""
         return self.axis(line)[1]
 
-    def _companions(self, view: View) -> list[Trace]:
+    def _companions(self, view: View) -> list[PlotTrace]:
         flows = (
             lineup.drawn(view) if self.plot.companions and not view.shown.listing.grouped else []
         )
@@ -257,7 +265,7 @@ class Pane(msgspec.Struct, frozen=True):
     def _values(self, view: View) -> list[float]:
         return [value for _, value in values_of(view, view.running(), self.plot.variable)]
 
-    def _settings(self, view: View) -> list[Trace]:
+    def _settings(self, view: View) -> list[PlotTrace]:
         whole = [self.plot.whole] if self.plot.whole and view.shown.listing.stacked else []
         if not (settings := (*self.plot.settings, *whole)):
             return []
@@ -314,9 +322,9 @@ class Pane(msgspec.Struct, frozen=True):
         return (f"no {what} at this time",)
 
 
-def _inks(view: View) -> Inks:
+def _inks(view: View) -> AxisInks:
     """Return the colours of axes and marks."""
-    return Inks(
+    return AxisInks(
         axis=view.ink("axis"),
         grid=view.ink("grid"),
         text=view.ink("muted"),

@@ -51,7 +51,7 @@ def room(width: int) -> int:
     return max(width // LEAST_WIDTH, 1)
 
 
-def unasked(width: int) -> tuple[str, ...]:
+def default_plots(width: int) -> tuple[str, ...]:
     """Return the default plots for a screen of ``width`` columns."""
     return WIDE_DEFAULT if width >= _WIDE else DEFAULT
 
@@ -126,7 +126,7 @@ class Band(Horizontal):
     @property
     def chosen(self) -> tuple[str, ...]:
         """Names of the plots from left to right; those without room at the right are not shown."""
-        return self._shown.plots or unasked(self._screen_width)
+        return self._shown.plots or default_plots(self._screen_width)
 
     @property
     def displayed(self) -> tuple[str, ...]:
@@ -174,7 +174,7 @@ class Band(Horizontal):
     def toggle(self, name: str) -> None:
         """Show a plot, replacing the last one if there is no room, or hide it."""
         names = toggled(self.chosen, name, self._room)
-        if self._began_unasked and names == unasked(self._screen_width):
+        if self._began_unasked and names == default_plots(self._screen_width):
             names = ()
         self._choose(names)
         if not self._lent:

@@ -20,7 +20,15 @@ from ccplay.traffic.plot import Line
 from ccplay.ui import lineup, plot_ghosts
 from ccplay.ui.cells import Run
 from ccplay.ui.plot_ghosts import GroupTrace, ShiftedTrace, stacked
-from ccplay.ui.plot_traces import DotTrace, Pen, RateTrace, SeriesTrace, Trace, TracedTrace, short
+from ccplay.ui.plot_traces import (
+    DotTrace,
+    Pen,
+    PlotTrace,
+    RateTrace,
+    SeriesTrace,
+    TracedTrace,
+    short,
+)
 from ccplay.ui.view import LINGER_S, View, is_running
 
 # --- values of variables on the axes of plots: their series, and their texts in titles ------------
@@ -60,7 +68,7 @@ def flow_pen(view: View, name: str, *, dim: bool = False) -> Pen:
 
 def flow_trace(
     view: View, flow: Flow, variable: Variable, pen: Pen, factor: float, *, scaled: bool = True
-) -> Trace | None:
+) -> PlotTrace | None:
     """Return the trace of a flow's variable, ACK by ACK if traced; None if it has no values."""
     series = series_of(flow, variable)
     if series is None:
@@ -74,7 +82,7 @@ def flow_trace(
     return TracedTrace(sampled, flow.trace.series[variable.name])
 
 
-def traces(view: View, line: Line, factor: float) -> list[Trace]:
+def traces(view: View, line: Line, factor: float) -> list[PlotTrace]:
     """Return the traces of flows: a line each, a stack of all, or the mean of each group."""
     flows = lineup.drawn(view)
     stacks = view.shown.listing.stacked and line.adds_up
@@ -84,7 +92,7 @@ def traces(view: View, line: Line, factor: float) -> list[Trace]:
         flows = lineup.whole(flows)
     # In a stack no trace hides another.
     crowd = not stacks and lineup.crowded(view, flows)
-    found: list[Trace] = []
+    found: list[PlotTrace] = []
     for flow in flows:
         pen = flow_pen(view, flow.name, dim=crowd and flow.name != view.shown.selected)
         if (trace := flow_trace(view, flow, line.variable, pen, factor)) is not None:
@@ -95,13 +103,13 @@ def traces(view: View, line: Line, factor: float) -> list[Trace]:
 
 def _group_traces(
     view: View, groups: Sequence[lineup.Group], line: Line, factor: float, *, stacks: bool
-) -> list[Trace]:
+) -> list[PlotTrace]:
     """Return each group's mean over a band, or a stack of all flows in the groups' colours.
 
     The group of the selected flow is on top; in a stack it is the lowest layer.
     """
-    found: list[Trace] = []
-    layers: list[Trace] = []
+    found: list[PlotTrace] = []
+    layers: list[PlotTrace] = []
     for group in sorted(groups, key=lambda group: group.chosen(view) == view.shown.selected):
         pen = flow_pen(view, group.first)
         every = (flow_trace(view, flow, line.variable, pen, factor) for flow in group.flows)
@@ -168,7 +176,7 @@ def _group_runs(
 def ghosts(view: View, variable: Variable, factor: float) -> list[ShiftedTrace]:
     """Return the traces of the ghost's flows."""
 
-    def trace(flow: Flow, pen: Pen, interval: float) -> Trace | None:
+    def trace(flow: Flow, pen: Pen, interval: float) -> PlotTrace | None:
         if (series := series_of(flow, variable)) is None:
             return None
         if variable.rate is not None:
@@ -201,7 +209,7 @@ _QUEUED = ("qlen", "backlog")
 class Drawer(msgspec.Struct, frozen=True):
     """Functions that draw a variable of one kind of subject; factors convert to the axis's unit."""
 
-    traces: Callable[[View, Line, float], list[Trace]]
+    traces: Callable[[View, Line, float], list[PlotTrace]]
     """Function that returns the traces, from the bottom to the top."""
     values: Callable[[View, Variable, float], list[Run]]
     """Function that returns the values at the moment shown, the most useful first."""
@@ -236,12 +244,12 @@ def _class(queue: Queue) -> str:
     return queue.link.partition(" ")[2]
 
 
-def _queue_traces(view: View, line: Line, factor: float) -> list[Trace]:
+def _queue_traces(view: View, line: Line, factor: float) -> list[PlotTrace]:
     variable = line.variable
     stacks = view.shown.listing.stacked and line.adds_up
     if stacks and (classes := _classes(view)):
         return _class_traces(view, classes, variable, factor)
-    traces: list[Trace] = []
+    traces: list[PlotTrace] = []
     for place, queue in enumerate(queues(view, variable)):
         if (series := series_of(queue, variable)) is None:
             continue
@@ -274,9 +282,9 @@ def _classes(view: View) -> list[Queue]:
 
 def _class_traces(
     view: View, classes: Sequence[Queue], variable: Variable, factor: float
-) -> list[Trace]:
+) -> list[PlotTrace]:
     """Return the queues of classes as a stack; no counter tells flows in a queue apart."""
-    found: list[Trace] = []
+    found: list[PlotTrace] = []
     for place, queue in enumerate(classes):
         letter = _class(queue)[:1]
         ink = view.look.toned(view.ink("queue"), place % _SHADES / (_SHADES + 2))
@@ -317,9 +325,9 @@ def _queue_ghost_values(view: View, variable: Variable, factor: float) -> list[R
 # --- other traffic ------------------------------------------------------------------------------
 
 
-def _other_traces(view: View, line: Line, factor: float) -> list[Trace]:
+def _other_traces(view: View, line: Line, factor: float) -> list[PlotTrace]:
     variable, ink = line.variable, view.ink(line.ink or KINDS[line.variable.subject or ""].ink)
-    found: list[Trace] = []
+    found: list[PlotTrace] = []
     for place, each in enumerate(subjects.owners(view.state, variable)):
         series = series_of(each, variable)
         if series is None or isinstance(each, Queue) or each.started >= view.shown.playhead.until:

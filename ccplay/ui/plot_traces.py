@@ -223,7 +223,7 @@ class Pen(msgspec.Struct, frozen=True):
         return self.under or self.dim or self.style == "dashed"
 
 
-class Trace(Protocol):
+class PlotTrace(Protocol):
     """Values over time."""
 
     lasting: ClassVar[bool]
@@ -271,7 +271,7 @@ class SeriesTrace(msgspec.Struct, frozen=True):
         spans: list[Span | None] = []
         for at in range(len(edges) - 1):
             end = ticks[at + 1]
-            start = self._held(ticks[at], edges[at])
+            start = self._extend_start(ticks[at], edges[at])
             found = series.extremes(start, end) if end > start else None
             if found is not None and found[1] > self.most:
                 found = self._meant(start, ticks[at], end)
@@ -286,12 +286,12 @@ class SeriesTrace(msgspec.Struct, frozen=True):
         ticks = series.timeline.ticks(edges)
         found: list[float | None] = []
         for at, (start, end) in enumerate(pairwise(ticks)):
-            start_of = start if start < end else self._held(start, edges[at])
+            start_of = start if start < end else self._extend_start(start, edges[at])
             value = series.median(start_of, end, most)
             found.append(None if value is None else value * factor)
         return found
 
-    def _held(self, tick: int, edge: float) -> int:
+    def _extend_start(self, tick: int, edge: float) -> int:
         """Return the tick before a slice if its value still holds at the slice's edge."""
         timeline, before = self.series.timeline, tick - 1
         stands = before >= timeline.first and timeline.time(before) > edge - _HOLD * self.interval
@@ -490,7 +490,7 @@ class CountTrace(msgspec.Struct, frozen=True):
 # --- the content of a canvas at one moment: traces over a time window, marks and colours ----------
 
 
-class Inks(msgspec.Struct, frozen=True):
+class AxisInks(msgspec.Struct, frozen=True):
     """Colours of axes and marks."""
 
     axis: str = ""
@@ -513,7 +513,7 @@ class Picture(msgspec.Struct, frozen=True):
     """Width of the window in seconds."""
     until: float
     """Moment in seconds after which nothing is drawn."""
-    traces: tuple[Trace, ...] = ()
+    traces: tuple[PlotTrace, ...] = ()
     """Traces from bottom to top; those behind all others are first."""
     counts: tuple[CountTrace, ...] = ()
     marks: tuple[float, ...] = ()
@@ -534,7 +534,7 @@ class Picture(msgspec.Struct, frozen=True):
     stroke: StrokeName = "normal"
     """Thickness of the lines."""
     glyphs: Glyphs = UNICODE
-    inks: Inks = msgspec.field(default_factory=Inks)
+    inks: AxisInks = msgspec.field(default_factory=AxisInks)
 
     def column(self, t: float, columns: int) -> int:
         """Return the index of the column that contains a moment, counted from ``left``.
@@ -571,7 +571,7 @@ _CROWD = 3
 class Stroke(msgspec.Struct, frozen=True):
     """The stroke of one trace, slice by slice; None in slices in which nothing is drawn."""
 
-    trace: Trace
+    trace: PlotTrace
     lines: Sequence[Span | None]
     bands: Sequence[Span | None]
     levels: Sequence[float | None]
@@ -614,7 +614,11 @@ def read(picture: Picture, columns: int, across: int, first: int, last: int) -> 
         used = edges if trace.lasting else known
         middles = trace.middles(used, long=long)
         drawn.append((trace, used, middles))
-    banded = [trace for trace, _, middles in drawn if middles is not None and _has_band(trace)]
+    banded = [
+        trace
+        for trace, _, middles in drawn
+        if middles is not None and trace.pen.style in ("line", "area") and not trace.pen.quiet
+    ]
     if len(banded) > _CROWD:
         del banded[:-1]
     count = last - first
@@ -639,10 +643,6 @@ def read(picture: Picture, columns: int, across: int, first: int, last: int) -> 
             )
         )
     return strokes
-
-
-def _has_band(trace: Trace) -> bool:
-    return trace.pen.style in ("line", "area") and not trace.pen.quiet
 
 
 def _joined(middles: Sequence[float | None]) -> list[Span | None]:

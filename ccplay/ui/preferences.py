@@ -86,8 +86,10 @@ def parse(text: str, file: str, looks: Collection[str]) -> Preferences:
                 found["keys"], others = _keys(value)
                 for key, reason in others.items():
                     wrong((name, key), reason)
+            elif name in _SETTINGS:
+                found[name] = _SETTINGS[name](value, looks)
             else:
-                found[name] = _setting(name, value, looks)
+                wrong((name,), f"unknown{did_you_mean(name, [*_SETTINGS, 'keys'])}")
         except ValueError as error:
             wrong((name,), str(error))
     return Preferences(**found, mistakes=tuple(reason for _, reason in sorted(mistakes)))
@@ -125,12 +127,6 @@ def _read(where: Path) -> str:
         if not is_safe(os.fstat(file.fileno())):
             raise PermissionError(1, "other users can write it: chmod go-w, or chown")
         return file.read(_LARGEST).decode()
-
-
-def _setting(name: str, value: object, looks: Collection[str]) -> object:
-    if name not in _SETTINGS:
-        raise ValueError(f"unknown{did_you_mean(name, [*_SETTINGS, 'keys'])}")
-    return _SETTINGS[name](value, looks)
 
 
 def _choice(value: object, allowed: Collection[str]) -> str:

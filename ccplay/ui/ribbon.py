@@ -16,7 +16,7 @@ import msgspec
 
 from ccplay.model.series import Series
 from ccplay.model.wording import CA_STATES
-from ccplay.traffic.connections import Flow, Trace
+from ccplay.traffic.connections import AckTrace, Flow
 from ccplay.ui import lineup
 from ccplay.ui.cells import Row, Run, abbreviated, fit
 from ccplay.ui.plot_canvas import GUTTER
@@ -199,7 +199,7 @@ def _before(series: Series, tick: int, edge: float, interval: float) -> tuple[fl
     return series.extremes(last, tick)
 
 
-def _traced(trace: Trace, edges: Sequence[float], worst: list[int | None]) -> list[int | None]:
+def _traced(trace: AckTrace, edges: Sequence[float], worst: list[int | None]) -> list[int | None]:
     """Return the worst states, made exact in columns that the trace of the flow covers."""
     series = trace.ca_state
     ticks = [series.timeline.at_or_after(edge) for edge in edges]

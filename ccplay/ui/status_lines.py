@@ -12,7 +12,7 @@ from ccplay.model.events import Health, LinkChanged
 from ccplay.model.moving import show_trace
 from ccplay.model.topologies import describe_topology
 from ccplay.model.wording import describe_qdisc
-from ccplay.traffic.base import Entry
+from ccplay.traffic.base import LogEntry
 from ccplay.traffic.connections import Flow
 from ccplay.ui import plot_ghosts
 from ccplay.ui.cells import Row, Run, fit, length, spread, whole_items
@@ -173,7 +173,7 @@ def banner(view: View, width: int, height: int) -> list[Row]:
     return []
 
 
-def captioned(view: View) -> Entry | None:
+def captioned(view: View) -> LogEntry | None:
     """Return the mark whose text is the current caption; None if there is none.
 
     In a replay faster than real time, a caption stays for as many seconds of real time as live.
@@ -266,7 +266,7 @@ def log_height(view: View, width: int) -> int:
     return 1 + len(_log_lines(view, newest[0], width, 0)) if newest else 1
 
 
-def _log_lines(view: View, entry: Entry, width: int, most: int) -> list[Row]:
+def _log_lines(view: View, entry: LogEntry, width: int, most: int) -> list[Row]:
     """Return an entry as one line, an error as up to ``most``; 0 means any number."""
     sign = view.glyphs.dashed_vertical if entry.is_mark else " "
     text = view.glyphs.translate(WORDS.get(entry.kind, "") + " ".join(entry.text.split()))

@@ -17,13 +17,12 @@ from collections.abc import Callable, Iterator
 from contextvars import copy_context
 from typing import Any, cast
 
-from textual._xterm_parser import XTermParser
 from textual.app import App
-from textual.drivers.linux_driver import LinuxDriver
 from textual.events import Key
 from textual.message import Message
 
 from ccplay.ui.help import OrderlyApp
+from ccplay.ui.textual_private import TerminalDriver, XTermParser
 
 # --- writes to a terminal that may stall, without waiting for it, and records missed frames -------
 
@@ -154,7 +153,7 @@ _CANCEL = b"\x18"
 """Byte that ends a truncated escape sequence: CAN of ECMA-48."""
 
 
-class Terminal(LinuxDriver):
+class Terminal(TerminalDriver):
     """Reads keys from stdin and draws on stdout without blocking the event loop.
 
     Textual's own driver blocks forever on a stalled terminal, and keeps reading from a closed one.
@@ -182,9 +181,9 @@ class Terminal(LinuxDriver):
         own = cast("OrderlyApp[Any]", app).appearance.keymap.own
         self._has_alt = any("alt+" in keys for keys in own.values())
         for number in _ENDING:
-            self._loop.add_signal_handler(number, self._leave, number)
-        self._loop.add_signal_handler(signal.SIGTSTP, self._step_aside)
-        self._loop.add_signal_handler(signal.SIGCONT, self._come_back)
+            self.event_loop.add_signal_handler(number, self._leave, number)
+        self.event_loop.add_signal_handler(signal.SIGTSTP, self._step_aside)
+        self.event_loop.add_signal_handler(signal.SIGCONT, self._come_back)
 
     def takes_frame(self) -> bool:
         """Return whether to draw now; after False the whole screen is drawn later."""
@@ -215,7 +214,7 @@ class Terminal(LinuxDriver):
 
     def run_input_thread(self) -> None:
         """Read keys and post them to the app until asked to stop or the terminal is gone."""
-        parser = XTermParser(self._debug)
+        parser = self.new_parser()
         decode = getincrementaldecoder("utf-8")("replace").decode
         while not self.exit_event.is_set():
             if select.select([self.fileno], [], [], _INPUT_S)[0]:
@@ -248,7 +247,7 @@ class Terminal(LinuxDriver):
         if self._aside:
             return
         if os.getpgrp() == os.getsid(0):
-            self._app.notify("ccplay was not started by a shell, so it can't be suspended.")
+            self.running_app.notify("ccplay was not started by a shell, so it can't be suspended.")
             return
         self.stop_application_mode()
         self.write(_PARTING)
@@ -267,11 +266,11 @@ class Terminal(LinuxDriver):
             self._hang_up()
             return
         if not ours:
-            self._loop.call_later(_FOREGROUND_S, self._come_back)
+            self.event_loop.call_later(_FOREGROUND_S, self._come_back)
             return
         self._aside = False
         self.resume_application_mode()
-        self._app.refresh()
+        self.running_app.refresh()
 
     def _make_room(self) -> None:
         """Discard output that a stalled terminal has not read, to restore its modes."""
@@ -288,9 +287,9 @@ class Terminal(LinuxDriver):
         self._leave(signal.SIGHUP)
 
     def _leave(self, number: int) -> None:
-        self._app.exit(return_code=128 + number)
+        self.running_app.exit(return_code=128 + number)
 
     def _soon(self, call: Callable[[], object]) -> None:
         """Run a function in the event loop, called from a thread, unless the loop has ended."""
         with contextlib.suppress(RuntimeError):
-            self._loop.call_soon_threadsafe(call, context=self._context)
+            self.event_loop.call_soon_threadsafe(call, context=self._context)

@@ -26,7 +26,7 @@ from ccplay.state.samples import Queue
 from ccplay.stream import wire
 from ccplay.stream.sources import recorded_events
 from ccplay.traffic import KINDS, TRAFFIC
-from ccplay.traffic.base import Entry, Traffic
+from ccplay.traffic.base import LogEntry, Traffic
 from ccplay.traffic.connections import Flow
 from ccplay.ui import keys
 from ccplay.ui.cells import Glyphs
@@ -357,7 +357,7 @@ class View(msgspec.Struct):
         state, t = self.state, self.t
         return self.known.once(state, t, "others", lambda: _others(state, t))
 
-    def entries(self, most: int) -> list[Entry]:
+    def entries(self, most: int) -> list[LogEntry]:
         """Return the last lines of the event log at the moment shown, at most ``most``."""
         seen = [each for each in self.state.log if each.t <= self.t + 1e-6]
         seen.sort(key=lambda entry: entry.t)

@@ -20,7 +20,7 @@ from ccplay.plots.table import RTT
 from ccplay.session import archive
 from ccplay.session.session import Session
 from ccplay.share.frames import Shown
-from ccplay.traffic.base import Entry
+from ccplay.traffic.base import LogEntry
 from ccplay.ui import lineup, plot_pane
 from ccplay.ui.audience import Audience
 from ccplay.ui.cells import ASCII, UNICODE
@@ -31,7 +31,7 @@ from ccplay.ui.view import Choice, Ghosts, Known, View
 from ccplay.units import format_clock
 
 if TYPE_CHECKING:
-    from ccplay.ui.pictures import Frame
+    from ccplay.ui.pictures import ScreenFrame
 
 # --- a session's marks: set at the cursor, changed, moved and removed by keys and palette ---------
 
@@ -41,7 +41,7 @@ class Marks:
 
     def __init__(self, screen: Actions, ask: Callable[[Command], None]) -> None:
         """Act on the marks of ``screen``; ``ask`` sends commands to the lab."""
-        self.carried: Entry | None = None
+        self.carried: LogEntry | None = None
         """The mark that moves with the cursor until it is put down."""
         self._screen = screen
         self._ask = ask
@@ -74,13 +74,13 @@ class Marks:
             at = None if screen.shown.playhead.running else screen.shown.playhead.t
             screen.app.push_screen(MarkDialog(screen.session.state, None, at), self._asked)
 
-    def ask_about(self, mark: Entry) -> None:
+    def ask_about(self, mark: LogEntry) -> None:
         """Ask what to do with a mark."""
         from ccplay.ui.dialogs_session import ChangeMarkDialog  # noqa: PLC0415 - after first paint
 
         self._screen.app.push_screen(ChangeMarkDialog(mark), self._asked)
 
-    def carry(self, mark: Entry) -> None:
+    def carry(self, mark: LogEntry) -> None:
         """Make a mark follow the cursor, which first jumps to the mark."""
         self._screen.shown.playhead.jump(mark.t, self._screen.session.state.now)
         self.carried = mark
@@ -108,17 +108,17 @@ class Marks:
             remove = RemoveMark(name=mark.name)
             yield f"remove mark {mark.text}", at, partial(self._ask, remove)
 
-    def _own(self) -> list[Entry]:
+    def _own(self) -> list[LogEntry]:
         log = self._screen.session.state.log
         return [each for each in log if each.kind == "mark" and each.name]
 
-    def _at_cursor(self, reach_s: float) -> Entry | None:
+    def _at_cursor(self, reach_s: float) -> LogEntry | None:
         t = self._screen.shown.playhead.t
         near = [each for each in self._own() if abs(each.t - t) <= reach_s]
         return min(near, key=lambda each: abs(each.t - t), default=None)
 
-    def _asked(self, answer: Command | Entry | None) -> None:
-        if isinstance(answer, Entry):
+    def _asked(self, answer: Command | LogEntry | None) -> None:
+        if isinstance(answer, LogEntry):
             self.carry(answer)
         elif answer is not None:
             self._ask(answer)
@@ -138,7 +138,7 @@ class Actions(Screen[None]):
     """The theme, the characters, the strokes and the keys in use."""
     keep_choices: Callable[[], None]
     """Function that draws all as the user has chosen, and reports that choices are kept."""
-    notices: deque[Entry]
+    notices: deque[LogEntry]
     """Texts of toasts, oldest first."""
     marks: Marks
     ghosts: Ghosts
@@ -334,7 +334,7 @@ class SavingActions(Actions):
         self._write_picture(frame_of(self.app), stem(self.shown.playhead.t))
 
     @work(group="pictures")
-    async def _write_picture(self, frame: Frame, name: str) -> None:
+    async def _write_picture(self, frame: ScreenFrame, name: str) -> None:
         from ccplay.ui.pictures import DRAWN, write_new  # noqa: PLC0415 - after first paint
 
         for suffix in DRAWN:
@@ -479,16 +479,16 @@ class LookActions(Actions):
             return
         from ccplay.ui.dialogs_session import GhostDialog  # noqa: PLC0415 - after first paint
 
-        self.app.push_screen(GhostDialog(self.view), self.lay)
+        self.app.push_screen(GhostDialog(self.view), self.show_ghost)
 
     def ghost_offers(self) -> Iterator[tuple[str, str, Callable[[], object]]]:
         """Yield the palette's entries for ghosts: text, meaning, and function."""
         there = archive.earlier(self.session.archived) if self.audience.keeps_files else ()
         for name, path in there:
             about = f"{archive.label_of(path)}, {archive.started(path):%Y-%m-%d %H:%M}"
-            yield f"ghost: {name}", about, partial(self.lay, Choice(path))
+            yield f"ghost: {name}", about, partial(self.show_ghost, Choice(path))
 
-    def lay(self, choice: Choice | None) -> None:
+    def show_ghost(self, choice: Choice | None) -> None:
         """Draw an earlier run under this one; None changes nothing."""
         if choice is not None:
             self._summon(choice)
@@ -510,7 +510,7 @@ class LookActions(Actions):
 
         self.app.push_screen(EventsScreen(self._all_lines))
 
-    def _all_lines(self) -> list[Entry]:
+    def _all_lines(self) -> list[LogEntry]:
         """Return the log up to the moment shown, with toasts that it lacks, in order of time."""
         log = self.view.entries(len(self.session.state.log))
         texts = {each.text for each in self.session.state.log}

@@ -12,7 +12,7 @@ from ccplay.lab import capabilities
 from ccplay.lab.netns import write_sysctls
 from ccplay.lab.network import build_network
 from ccplay.lab.probe import Probe
-from ccplay.lab.traffic.traffic import Traffic
+from ccplay.lab.traffic.traffic import LabTraffic
 from ccplay.model.base import Event
 from ccplay.model.network import Topology
 from ccplay.model.topologies import plan
@@ -34,7 +34,7 @@ async def unknown_scheduler() -> str:
 async def _refusal(command: StartFlow) -> str:
     built = build_network(plan(Topology(kind="dumbbell", pairs=1)), lambda *_: None)
     probe, events = Probe(built.namespaces, []), list[Event]()
-    traffic = Traffic(built.namespace, probe, events.append, time.monotonic, built.network)
+    traffic = LabTraffic(built.namespace, probe, events.append, time.monotonic, built.network)
     try:
         await traffic.start(command)
     except CcplayError as error:

@@ -263,7 +263,7 @@ async def test_captures_that_run_at_the_end_are_completed(tmp_path: Path) -> Non
             pass
 
     async with running(tmp_path) as lab:
-        lab.session._sinks.append(Ends())
+        lab.session.sinks.append(Ends())
         lab.send(StartCapture(), StartFlow(flow="1"))
         await lab.until(lambda state: "1" in state.flows)
         await lab.run_for(0.5)

@@ -31,7 +31,7 @@ from ccplay.model.values import LinkSetting
 from ccplay.session import launch
 from ccplay.session.launch import WarmLabs
 from ccplay.stream import wire
-from ccplay.stream.sources import Program, spawn
+from ccplay.stream.sources import LabProcess, spawn
 from ccplay.traffic.download import StartDownload
 from ccplay.traffic.flow import StartFlow
 from ccplay.traffic.ping import StartPing
@@ -187,7 +187,7 @@ def kill(marker: str, part: str) -> None:
 class Busy:
     """A lab under traffic, with methods that find its processes."""
 
-    program: Program
+    program: LabProcess
     marker: str
     is_fork: bool
     """Whether the lab is a fork of a warm process, whose environment lacks the marker."""

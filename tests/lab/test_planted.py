@@ -12,7 +12,7 @@ import pytest
 from ccplay.analysis.results import Result
 from ccplay.bpf.support import lack
 from ccplay.evaluation.criteria import Subject, judge, load_criterion
-from ccplay.experiment.plan import Run
+from ccplay.experiment.plan import PlannedRun
 from ccplay.experiment.trial import RunOrder, execute
 from ccplay.model.commands import Build
 from ccplay.scenario.library import criteria
@@ -61,7 +61,7 @@ async def test_a_planted_algorithm_fails_exactly_its_criteria(name: str, row: st
         scenario = driven(scenario, {name: digest})
     runs = []
     for case in scenario.cases:
-        order = RunOrder(scenario=f"{row}.toml", case=Run(case, 1).played, repeat=1)
+        order = RunOrder(scenario=f"{row}.toml", case=PlannedRun(case, 1).played, repeat=1)
         outcome = await execute(order, opener, asyncio.Event())
         note(outcome.result.health)
         trusted = msgspec.structs.replace(outcome.result.health, trustworthy=True)

@@ -24,7 +24,7 @@ from ccplay.session import launch
 from ccplay.session.archive import read_recording
 from ccplay.stream import wire
 from ccplay.stream.sinks import Recorder
-from ccplay.traffic.connections import Flow, Trace
+from ccplay.traffic.connections import AckTrace, Flow
 from ccplay.traffic.download import StartDownload
 from ccplay.traffic.flow import StartFlow, StopFlow
 from tests.lab.conftest import RunningLab, forked, running
@@ -59,12 +59,12 @@ BUILD = build()
 needs_root = pytest.mark.skipif(lack_of(PROBE) is not None, reason=f"{lack_of(PROBE)}")
 
 
-def traced(flow: Flow) -> Trace:
+def traced(flow: Flow) -> AckTrace:
     assert flow.trace is not None
     return flow.trace
 
 
-def moments(trace: Trace) -> list[float]:
+def moments(trace: AckTrace) -> list[float]:
     timeline = trace.moments
     return [timeline.time(tick) for tick in range(timeline.first, timeline.end)]
 

@@ -19,7 +19,7 @@ from ccplay.lab.probe import Probe
 from ccplay.lab.rtnl import NetlinkError, RouteSocket
 from ccplay.lab.traffic import congestion, iperf
 from ccplay.lab.traffic.program import ports_of
-from ccplay.lab.traffic.traffic import Traffic
+from ccplay.lab.traffic.traffic import LabTraffic
 from ccplay.model.base import Event
 from ccplay.model.network import Topology
 from ccplay.model.topologies import plan
@@ -39,7 +39,7 @@ async def switch(flow_cc: str, later_cc: str, next_cc: str) -> list[str]:
     host = built.namespace("s1")
     probe = Probe(built.namespaces, [])
     events: list[Event] = []
-    traffic = Traffic(built.namespace, probe, events.append, time.monotonic, built.network)
+    traffic = LabTraffic(built.namespace, probe, events.append, time.monotonic, built.network)
     sweeping = asyncio.create_task(_sweep(probe))
     said = []
     await traffic.start(StartFlow(cc=flow_cc))
@@ -111,7 +111,7 @@ async def udp_of_a_newer_iperf3(seconds: float) -> Any:
             over.set_result(event)
 
     probe = Probe(built.namespaces, [])
-    traffic = Traffic(built.namespace, probe, take, time.monotonic, built.network)
+    traffic = LabTraffic(built.namespace, probe, take, time.monotonic, built.network)
     await traffic.start(StartUdp(packet_bytes=500, duration_s=seconds))
     ended = await over
     await traffic.close()

@@ -29,7 +29,7 @@ from ccplay.share.frames import Board, Shown
 from ccplay.share.shown import Playhead
 from ccplay.state.lab_state import LabState
 from ccplay.traffic import TRAFFIC
-from ccplay.traffic.base import Entry
+from ccplay.traffic.base import LogEntry
 from ccplay.traffic.call import StartCall
 from ccplay.traffic.download import StartDownload
 from ccplay.traffic.flow import StartFlow
@@ -38,7 +38,7 @@ from ccplay.traffic.short_flows import StartShortFlows
 from ccplay.traffic.udp import StartUdp
 from ccplay.ui import help as keys_in_turn
 from ccplay.ui.cells import ASCII, UNICODE, Glyphs
-from ccplay.ui.dialog_form import Field, Menu, Steps
+from ccplay.ui.dialog_form import Menu, Stepper, TextField
 from ccplay.ui.dialogs_links import CaptureDialog, LinkDialog, NetworkDialog, QueueDialog
 from ccplay.ui.dialogs_session import (
     ChangeMarkDialog,
@@ -320,7 +320,7 @@ async def test_bad_input_reports_why_and_stays() -> None:
     app = Stage(lab(), LinkDialog)
     async with app.run_test() as pilot:
         await pilot.press("x", "y")
-        field = app.screen.query(Field).first()
+        field = app.screen.query(TextField).first()
         assert field.has_class("wrong")
         await pilot.press("tab", "enter")
         assert app.answers == []
@@ -378,7 +378,7 @@ async def test_every_bad_value_has_its_reason(dialog: Opens, keys: str, reason: 
                 await pilot.press(key)
         await pilot.pause()
         assert app.answers == []
-        assert [each.reason for each in app.screen.query(Field) if each.reason] == [reason]
+        assert [each.reason for each in app.screen.query(TextField) if each.reason] == [reason]
 
 
 async def test_the_tc_line_follows_what_is_typed_and_is_copied() -> None:
@@ -468,7 +468,7 @@ async def test_a_link_that_was_never_set_is_described_as_doing_nothing() -> None
     async with app.run_test() as pilot:
         await pilot.press("up", "right", "right")
         await pilot.pause()
-        said = [field.input.value for field in app.screen.query(Field)]
+        said = [field.input.value for field in app.screen.query(TextField)]
         assert said == ["unlimited", *["none"] * 4, "no", "uniform", *["none"] * 5]
 
 
@@ -560,7 +560,7 @@ def made_from_a_state(dialog: Callable[[LabState, str], Modal[Any]]) -> Callable
 
 def other_dialogs() -> dict[str, Callable[[], Modal[Any]]]:
     """Return what makes each modal screen that isn't made from a state alone, by name."""
-    entry = Entry(1.0, "mark", "hello", name="mark1")
+    entry = LogEntry(1.0, "mark", "hello", name="mark1")
     board = Board(heading="Predict", low=0, high=100, unit="ms")
     return {
         "ChangeMarkDialog": lambda: ChangeMarkDialog(entry),
@@ -597,11 +597,11 @@ def contents(screen: Screen[Any]) -> list[object]:
     for each in screen.query("*"):
         if isinstance(each, Input):
             entered.append((each.value, each.cursor_position))
-        elif isinstance(each, Steps):
+        elif isinstance(each, Stepper):
             entered.append(each.value)
         elif isinstance(each, OptionList):
             entered.append((each.highlighted, each.option_count))
-        elif isinstance(each, Field):
+        elif isinstance(each, TextField):
             entered.append(each.reason)
     return entered
 
@@ -693,7 +693,7 @@ async def test_a_list_of_events_that_opens_while_the_app_ends_shows_nothing() ->
 
     app = Stage(lab(full=True, flows=2))
     async with app.run_test() as pilot:
-        entry = Entry(t=1.0, kind="info", text="a line")
+        entry = LogEntry(t=1.0, kind="info", text="a line")
         await app.push_screen(Bare(lambda: [entry]))
         await pilot.press("escape")
         assert app.screen is app.backdrop

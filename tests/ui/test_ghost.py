@@ -20,7 +20,7 @@ from ccplay.stream.sources import ReplaySource
 from ccplay.ui import plot_ghosts
 from ccplay.ui.app import CcplayApp
 from ccplay.ui.cells import Sheet
-from ccplay.ui.dialog_form import Field
+from ccplay.ui.dialog_form import TextField
 from ccplay.ui.dialogs_session import GhostDialog
 from ccplay.ui.main_screen import MainScreen
 from ccplay.ui.plot_canvas import GUTTER, Canvas
@@ -240,7 +240,7 @@ async def test_the_reason_why_a_path_is_no_recording_is_reported(
         await pilot.press("tab", "enter")
         await pilot.pause()
         assert app.screen is dialog
-        assert said in str(dialog.query_one(Field).render())
+        assert said in str(dialog.query_one(TextField).render())
 
 
 async def test_a_path_that_is_typed_wins_over_the_list(here: Path) -> None:

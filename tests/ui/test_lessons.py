@@ -13,7 +13,7 @@ from textual.events import Key
 from textual.geometry import Size
 from textual.pilot import Pilot
 
-from ccplay.lesson.course import Course, Judgement, PageState, RunSpan
+from ccplay.lesson.course import Judgement, PageState, RunSpan, TakenLesson
 from ccplay.scenario.reading import parse
 from ccplay.scenario.values import Lesson
 from ccplay.session.session import Session
@@ -21,7 +21,7 @@ from ccplay.share import sockets
 from ccplay.share.frames import Votes
 from ccplay.ui.app import CcplayApp
 from ccplay.ui.audience import Following, Presenting
-from ccplay.ui.lesson_panel import LessonPanel, Line, Written
+from ccplay.ui.lesson_panel import LessonPanel, LessonTexts, PanelLine
 from ccplay.ui.lesson_roles import Leader, Voter
 from ccplay.ui.plot_canvas import Canvas
 from tests.ui.synthetic import SyntheticSource, stream
@@ -59,7 +59,7 @@ async def taking(
     size: tuple[int, int] = (120, 40), at: int = 0, *, shares: bool = False
 ) -> AsyncIterator[tuple[CcplayApp, Pilot[int], Leader]]:
     """Open a lesson on page ``at`` next to a session whose events have all arrived."""
-    course = Course(lesson())
+    course = TakenLesson(lesson())
     course.turn_page(at)
     source = SyntheticSource(stream(seconds=20), live=True)
     session = Session(source, title="test", script=course)
@@ -275,7 +275,7 @@ async def test_the_verdict_stands_on_top_for_presenter_and_spectators(
 PARTS = ("head", "verdict", "reading")
 
 
-def _bars(app: CcplayApp) -> tuple[Line, ...]:
+def _bars(app: CcplayApp) -> tuple[PanelLine, ...]:
     """Return the lines of the question, bars of votes among them."""
     written = app.main.query_one(LessonPanel)._written
     assert written is not None
@@ -420,5 +420,5 @@ def test_a_line_of_keys_leaves_out_whole_keys() -> None:
     panel._foot = SimpleNamespace(size=Size(36, 1))
     panel._reading = panel._answer = SimpleNamespace(scroll_y=0, max_scroll_y=0)
     foot = "1 to 4 answer  (your vote counts)  (it can be changed)"
-    written = Written(head="", verdict=(), reading="", question=(), foot=foot, more="")
+    written = LessonTexts(head="", verdict=(), reading="", question=(), foot=foot, more="")
     assert panel._footer(written) == "1 to 4 answer  (your vote counts)"

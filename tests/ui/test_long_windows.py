@@ -9,7 +9,7 @@ from msgspec.structs import replace
 
 from ccplay.ui.app import CcplayApp
 from ccplay.ui.plot_canvas import GUTTER, Canvas
-from ccplay.ui.plot_traces import Inks, Pen, Picture, SeriesTrace
+from ccplay.ui.plot_traces import AxisInks, Pen, Picture, SeriesTrace
 from tests.ui.synthetic import SyntheticSource, stream
 from tests.ui.test_main import playing
 from tests.ui.test_snapshots import SnapCompare, app_on, at
@@ -158,7 +158,7 @@ async def test_a_dim_trace_is_fainter_and_its_mark_is_not_bold() -> None:
         plot, ink = app.main.query_one("#cwnd", Canvas), "#ff0000"
         for dim in (False, True):
             line = SeriesTrace(series_of([5.0] * 500), Pen(ink, glyph="●", dim=dim))
-            inks = Inks(ground="#000000")
+            inks = AxisInks(ground="#000000")
             plot.draw(Picture(left=0.0, width=10.0, until=10.0, traces=(line,), inks=inks))
             area = [cell for row in plot._cells[1:-1] for cell in row[GUTTER:] if cell[0] != " "]
             used = {ink for char, ink in area if char != "┄"}

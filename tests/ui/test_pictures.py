@@ -16,7 +16,7 @@ from ccplay.cli import main
 from ccplay.stream import wire
 from ccplay.ui.cells import Sheet
 from ccplay.ui.offscreen import FPS, PictureOptions, offscreen, write_cast
-from ccplay.ui.pictures import HEIGHT, WIDTH, Frame, frame_of, png
+from ccplay.ui.pictures import HEIGHT, WIDTH, ScreenFrame, frame_of, png
 from tests.ui.synthetic import stream
 from tests.ui.test_main import live, playing, until
 from tests.ui.test_snapshots import RECORDING
@@ -25,7 +25,7 @@ BRAILLE = 0x2800
 DOTS = ((0, 0), (0, 1), (0, 2), (1, 0), (1, 1), (1, 2), (0, 3), (1, 3))
 
 
-def cells(frame: Frame) -> dict[tuple[int, int], tuple[str, str, str]]:
+def cells(frame: ScreenFrame) -> dict[tuple[int, int], tuple[str, str, str]]:
     """Return character, ink and background of each cell; a space has no ink."""
     return {
         (x, y): (char, "" if char == " " else span.face.ink[1:], span.face.paper[1:])
@@ -87,7 +87,7 @@ async def test_a_picture_of_a_dialog_has_what_lies_under_it_faded() -> None:
 async def test_a_picture_is_what_the_terminal_shows_at_any_moment_and_in_any_order() -> None:
     setting = PictureOptions(size=(100, 30), look="light", window=10.0)
     async with offscreen(RECORDING, "title", setting) as shown:
-        pictures: dict[float, Frame] = {}
+        pictures: dict[float, ScreenFrame] = {}
         for t in (29.0, 5.0, 33.0, 29.0, 5.0):
             await shown.show(t)
             assert pictures.setdefault(t, shown.frame) == shown.frame

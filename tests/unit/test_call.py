@@ -10,7 +10,15 @@ from ccplay.model.values import Monitored
 from ccplay.state.lab_state import LabState
 from ccplay.traffic import results
 from ccplay.traffic.call import Call, CallEnded, CallSample, CallStarted
-from ccplay.traffic.call.video import _HEADER, FRAME_S, QTH, RMIN, XREF, Rate, VideoReceiver
+from ccplay.traffic.call.video import (
+    _HEADER,
+    FRAME_S,
+    QTH,
+    RMIN,
+    XREF,
+    ReferenceRate,
+    VideoReceiver,
+)
 
 MOST = 1_500_000.0
 
@@ -37,7 +45,7 @@ def test_an_empty_path_ramps_up_by_at_most_half_of_what_arrives() -> None:
     assert signal == pytest.approx(0.0, abs=1e-6)
     # 13 packets of 1000 bytes within the window of 0.5 s.
     assert received == pytest.approx(13 * 8000 / 0.5)
-    rate = Rate(MOST)
+    rate = ReferenceRate(MOST)
     rate.learn(0.0, ramps=True, received=400_000, rtt=0.03)
     # QBOUND / (rtt + DELTA + DFILT) = 0.05 / 0.25.
     assert rate.now == pytest.approx(1.2 * 400_000)
@@ -45,7 +53,7 @@ def test_an_empty_path_ramps_up_by_at_most_half_of_what_arrives() -> None:
 
 def test_the_rate_is_in_equilibrium_where_the_signal_is_that_of_its_share() -> None:
     """Gradual update: at x = XREF * RMAX / r, and unchanged, the rate stays."""
-    rate = Rate(MOST)
+    rate = ReferenceRate(MOST)
     rate.now, rate._signal = 500_000, XREF * 3
     rate.learn(XREF * 3, ramps=False, received=0, rtt=0.05)
     assert rate.now == pytest.approx(500_000)
@@ -56,7 +64,7 @@ def test_the_rate_is_in_equilibrium_where_the_signal_is_that_of_its_share() -> N
 
 @pytest.mark.parametrize("signal", [0.0, 10.0])
 def test_the_rate_stays_between_its_bounds(signal: float) -> None:
-    rate = Rate(MOST)
+    rate = ReferenceRate(MOST)
     for _ in range(1000):
         rate.learn(signal, ramps=not signal, received=rate.now, rtt=0.05)
     assert rate.now == (RMIN if signal else MOST)

@@ -111,7 +111,7 @@ def test_a_packet_is_due_its_delay_after_it_came() -> None:
     line, packets = held(delay_us=10_000)
     came = time.monotonic() - 0.004
     packets.waiting = [came]
-    line.take(epoch=0.0)
+    line.read_packets(epoch=0.0)
     assert line.due[0] == pytest.approx(came + 0.010)
 
 
@@ -120,7 +120,7 @@ def test_packets_never_overtake(moments: list[float], jitter_us: int) -> None:
     line, packets = held(delay_us=10_000, jitter_us=jitter_us)
     now = time.monotonic()
     packets.waiting = [now - each for each in sorted(moments, reverse=True)]
-    line.take(epoch=0.0)
+    line.read_packets(epoch=0.0)
     assert list(line.due) == sorted(line.due)
 
 
@@ -129,7 +129,7 @@ def test_no_packet_leaves_before_its_moment() -> None:
     line, packets = held(delay_us=10_000)
     now = time.monotonic()
     packets.waiting = [now - 0.0300, now - 0.0299, now - 0.0150]
-    line.take(epoch=0.0)
+    line.read_packets(epoch=0.0)
     first, second, third = line.due
     assert line.wake == first
     line.release(first - 1e-6, Lateness())
@@ -145,10 +145,10 @@ def test_no_packet_leaves_before_its_moment() -> None:
 def test_a_shorter_delay_waits_for_those_ahead() -> None:
     line, packets = held(delay_us=200_000)
     packets.waiting = [came := time.monotonic()]
-    line.take(epoch=0.0)
+    line.read_packets(epoch=0.0)
     line.change(DelayRequest(queue=1, path=Impairment(delay_us=1_000)))
     packets.waiting = [came]
-    line.take(epoch=0.0)
+    line.read_packets(epoch=0.0)
     assert line.due[1] == line.due[0]
 
 
@@ -157,7 +157,7 @@ def test_loss_is_repeatable_and_drops_alone() -> None:
     for _ in range(2):
         line, packets = held(loss=0.5, seed=7)
         packets.waiting = [time.monotonic()] * 100
-        line.take(epoch=0.0)
+        line.read_packets(epoch=0.0)
         assert len(packets.dropped) == line.lost == 100 - len(line.due)
         lost.append(packets.dropped)
     assert lost[0] == lost[1]
@@ -167,7 +167,7 @@ def test_loss_is_repeatable_and_drops_alone() -> None:
 def test_packets_sent_ahead_leave_at_once_and_by_themselves() -> None:
     line, packets = held(delay_us=10_000, reorder=0.5)
     packets.waiting = [time.monotonic()] * 40
-    line.take(epoch=0.0)
+    line.read_packets(epoch=0.0)
     assert packets.alone == [(each, None) for each in packets.released]
     assert 5 < len(packets.alone) == 40 - len(line.due) < 35  # five standard deviations around 20
     assert line.shortest_s == 0.0
@@ -177,7 +177,7 @@ def test_a_copy_and_a_wrong_bit_leave_in_their_turn() -> None:
     """Nothing overtakes them; contents are asked for only as long as a model needs them."""
     line, packets = held(delay_us=1_000, duplicate=0.5, corrupt=0.5)
     packets.waiting = [time.monotonic()] * 60
-    line.take(epoch=0.0)
+    line.read_packets(epoch=0.0)
     line.release(time.monotonic() + 1, Lateness())
     assert packets.released == sorted(packets.released)
     wrong = [content for _, content in packets.alone if content is not None]

@@ -30,7 +30,7 @@ def measure(
     for step in range(round(seconds / STEP)):
         t = step * STEP
         size = round(t * RATE / 8 * factor)
-        meter.take(t, took_s, samples(backlog, size, kind), {"a->b": RATE})
+        meter.add_sweep(t, took_s, samples(backlog, size, kind), {"a->b": RATE})
     return meter.ratio()
 
 
@@ -50,7 +50,7 @@ def test_too_short_too_late_unlimited_or_otherwise_shaped_reports_nothing() -> N
     assert measure(0.9, kind="tbf") is None
     meter = DrainMeter()
     for step in range(100):
-        meter.take(step * STEP, 0.0, samples(10**6, step), {"a->b": 0})
+        meter.add_sweep(step * STEP, 0.0, samples(10**6, step), {"a->b": 0})
     assert meter.ratio() is None
 
 
@@ -59,7 +59,7 @@ def test_a_changed_rate_starts_over_and_a_ratio_is_reported_once() -> None:
     size = 0.0
     for step in range(100):
         rate = RATE if step < 40 else 2 * RATE
-        meter.take(step * STEP, 0.0, samples(10**6, round(size)), {"a->b": rate})
+        meter.add_sweep(step * STEP, 0.0, samples(10**6, round(size)), {"a->b": rate})
         size += rate / 8 * STEP
     assert meter.ratio() == pytest.approx(1.0, abs=0.03)
     assert meter.ratio() is None

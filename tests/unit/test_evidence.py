@@ -34,7 +34,9 @@ published = [ { metric = "checkpoint.ratio", values = [0.72, 1], note = " theirs
     assert waits.low == pytest.approx(680)
     assert waits.high == pytest.approx(920)
     assert (waits.text, waits.why, waits.place) == ("800 ± 15 %", "it waits", "expect[0]")
-    assert fair == Expectation("jain", 0.9, None, "at least 0.9", "fair", "expect[1]")
+    assert fair == Expectation(
+        metric="jain", low=0.9, text="at least 0.9", why="fair", place="expect[1]"
+    )
     assert (between.low, between.high, between.text) == (1, 2.5, "1 to 2.5")
     assert (drops.low, drops.high, drops.text) == (-2.5, -1.5, "-2 ± 0.5")
     assert case.published == (Published("checkpoint.ratio", (0.72, 1.0), "theirs"),)

@@ -187,7 +187,7 @@ def test_how_much_of_the_rtt_is_queueing(known: dict[str, Any], words: str) -> N
     ],
 )
 def test_who_holds_the_queue(waiting: Waiting | None, words: str) -> None:
-    assert words in explain.held(evidence(waiting=waiting))
+    assert words in explain.queued(evidence(waiting=waiting))
 
 
 @pytest.mark.parametrize(

@@ -13,7 +13,13 @@ from ccplay.analysis.statistics import statistic
 from ccplay.analysis.summary import summarise
 from ccplay.experiment.plan import CollectedRuns
 from ccplay.report.data.naming import family_of, some_of, unit, write, write_bounds
-from ccplay.report.terminal.terminal_tables import HeadedColumn, check_lines, deal, show, table
+from ccplay.report.terminal.terminal_tables import (
+    HeadedColumn,
+    check_lines,
+    show,
+    split_columns,
+    table,
+)
 from ccplay.scenario.reading import parse
 from ccplay.scenario.values import Scenario
 from tests.events import health
@@ -172,7 +178,7 @@ def test_thirteen_variants_with_nine_figures_fit_a_terminal() -> None:
         HeadedColumn("delay\nmean", ["164"], "udp.u1", "ms"),
     ]
     labels = [HeadedColumn("cc", ["Westwood+"])]
-    [together] = deal(labels, columns, 80, 2)
+    [together] = split_columns(labels, columns, 80, 2)
     out = io.StringIO()
     Console(file=out, width=78).print(table(labels, together, []))
     assert [line.split() for line in out.getvalue().splitlines()] == [

@@ -6,7 +6,7 @@ import pytest
 from msgspec.structs import replace
 
 from ccplay.model.layout import chained, layout
-from ccplay.model.network import Network, Topology, Written
+from ccplay.model.network import Network, Topology, WrittenNetwork
 from ccplay.model.topologies import generated, plan
 from ccplay.ui.network_map import Geometry, geometry
 
@@ -23,7 +23,9 @@ def ring(count: int) -> Topology:
     """Return a number of routers in a ring, each with a host."""
     hosts, routers = ([f"{kind}{number + 1}" for number in range(count)] for kind in "hs")
     cables = [*zip(hosts, routers, strict=True), *zip(routers, (*routers[1:], "s1"), strict=True)]
-    return Topology(kind="written", written=Written(hosts=hosts, routers=routers, cables=cables))
+    return Topology(
+        kind="written", written=WrittenNetwork(hosts=hosts, routers=routers, cables=cables)
+    )
 
 
 @pytest.mark.parametrize("size", [(80, 15), (120, 20), (250, 60)])
@@ -104,7 +106,7 @@ def test_hosts_are_in_the_lowest_tier(kind: str) -> None:
         (
             Topology(
                 kind="written",
-                written=Written(
+                written=WrittenNetwork(
                     hosts=["a", "b", "c", "d"],
                     routers=["w", "x", "y", "z"],
                     cables=[
@@ -144,7 +146,7 @@ def test_a_stranger_s_links_that_end_nowhere_are_not_drawn() -> None:
 def test_hosts_of_one_router_stand_side_by_side() -> None:
     hosts, routers = ["a1", "b1", "a2", "b2"], ["a", "b"]
     cables = [("a", "b"), *((host, host[0]) for host in hosts)]
-    written = Written(hosts=hosts, routers=routers, cables=cables)
+    written = WrittenNetwork(hosts=hosts, routers=routers, cables=cables)
     assert layout(plan(Topology(kind="written", written=written))).tiers[-1] == [
         *("a1", "a2", "b1", "b2"),
     ]

@@ -2,7 +2,7 @@
 
 import pytest
 
-from ccplay.ui.plot_canvas import Column, of_kind
+from ccplay.ui.plot_canvas import CellColumn, of_kind
 from ccplay.ui.plot_traces import LINE_KINDS
 
 
@@ -24,7 +24,7 @@ def test_only_a_solid_line_has_no_gaps() -> None:
 
 def test_a_bold_column_fills_quarters_where_thick_dots_are() -> None:
     """A thin dot, such as the shade of an area, stays a dot."""
-    column = Column(3, bold=True)
+    column = CellColumn(3, bold=True)
     column.dot(0, 0x01, "", thick=True)
     column.dot(1, 0x01, "")
     for bit in (0x04, 0x80):
@@ -35,7 +35,7 @@ def test_a_bold_column_fills_quarters_where_thick_dots_are() -> None:
 
 
 def test_what_a_bold_cell_hides_does_not_give_it_its_colour() -> None:
-    bold, normal = Column(1, bold=True), Column(1)
+    bold, normal = CellColumn(1, bold=True), CellColumn(1)
     for column in (bold, normal):
         column.dot(0, 0x01, "#ff0000", thick=True)
         column.dot(0, 0x80, "#00ff00")

@@ -123,5 +123,7 @@ timeline = [{ at = "0 s", do = "start-flow" }, { at = "0 s", do = "start-flow", 
 
 def _expecting(metric: str) -> Scenario:
     race = load(find("race"))
-    expectation = Expectation(metric, 0.0, None, "at least 0", "physics", "expect[0]")
+    expectation = Expectation(
+        metric=metric, low=0.0, text="at least 0", why="physics", place="expect[0]"
+    )
     return replace(race, cases=tuple(replace(c, expect=(expectation,)) for c in race.cases))

@@ -15,24 +15,24 @@ from PIL import Image
 from ccplay.errors import UsageError
 from ccplay.ui import pictures as drawing
 from ccplay.ui.cells import UNICODE
-from ccplay.ui.pictures import Face, Frame, Span, is_drawn, png, shapes_of, svg
+from ccplay.ui.pictures import Face, ScreenFrame, Span, is_drawn, png, shapes_of, svg
 
 INK, PAPER, OTHER = "#ff8000", "#102030", "#405060"
 SVG = "{http://www.w3.org/2000/svg}"
 
 
-def frame(*rows: str, face: Face | None = None) -> Frame:
+def frame(*rows: str, face: Face | None = None) -> ScreenFrame:
     """Return a frame of these rows, all in one face."""
     face = face or Face(INK, PAPER)
     spans = tuple((Span(0, tuple(row), face),) for row in rows)
-    return Frame(len(rows[0]), len(rows), PAPER, spans)
+    return ScreenFrame(len(rows[0]), len(rows), PAPER, spans)
 
 
 def rgb(colour: str) -> tuple[int, ...]:
     return tuple(bytes.fromhex(colour[1:]))
 
 
-def drawn(shown: Frame) -> Image.Image:
+def drawn(shown: ScreenFrame) -> Image.Image:
     return Image.open(io.BytesIO(png(shown))).convert("RGB")
 
 
@@ -85,7 +85,7 @@ def test_lines_join_across_cells_and_end_where_they_lead_nowhere() -> None:
 
 def test_a_background_is_its_cells() -> None:
     two = (Span(0, (" ",), Face(INK, PAPER)), Span(1, ("a", " "), Face(INK, OTHER)))
-    image = drawn(Frame(3, 1, PAPER, (two,)))
+    image = drawn(ScreenFrame(3, 1, PAPER, (two,)))
     assert image.getpixel((19, 39)) == rgb(PAPER)
     assert image.getpixel((20, 0)) == image.getpixel((59, 39)) == rgb(OTHER)
 

@@ -186,13 +186,19 @@ def test_one_entry_is_a_plot_and_a_panel(monkeypatch: pytest.MonkeyPatch) -> Non
     pytest.importorskip("matplotlib")
     import numpy as np
 
-    from ccplay.report.figures.lines import Part
+    from ccplay.report.figures.lines import PlotPart
     from ccplay.report.figures.run_figures import panels, stacked
     from ccplay.report.figures.style import Inks, look
     from ccplay.ui.plot_pane import Pane
 
     lines = (Line(VARIABLES["flow"]["delivery_rate"]),)
-    entry = Plot("delivered", "delivery rate", "rate at which data arrives", lines, reported=True)
+    entry = Plot(
+        name="delivered",
+        title="delivery rate",
+        help="rate at which data arrives",
+        lines=lines,
+        reported=True,
+    )
     monkeypatch.setitem(table.PLOTS, entry.name, entry)
     run = scene(read_recording(PLAYGROUND))
     inks = Inks(["1", "2"])
@@ -210,7 +216,7 @@ def test_one_entry_is_a_plot_and_a_panel(monkeypatch: pytest.MonkeyPatch) -> Non
     # The screen has the same title, unit and factor.
     pane = Pane(entry)
     assert f"{pane.title} ({pane.axis(entry.lines[0])[0]})" == panel.label
-    part = Part(entry, run, inks, run.flows)
+    part = PlotPart(entry, run, inks, run.flows)
     assert pane.axis(entry.lines[0])[1] == part.factor(entry.lines[0])
 
 

@@ -14,7 +14,7 @@ from ccplay.analysis.results import CaseResult
 from ccplay.analysis.summary import summarise
 from ccplay.cli.runs import gather
 from ccplay.errors import RecordingError, UsageError
-from ccplay.experiment.plan import CollectedRuns, Run, plan_runs
+from ccplay.experiment.plan import CollectedRuns, PlannedRun, plan_runs
 from ccplay.experiment.store import Folder, Store, read_run_directory, recording_of, scenario_of
 from ccplay.scenario.reading import load, parse
 from ccplay.scenario.values import Scenario
@@ -39,7 +39,7 @@ def scenario(folder: Path, text: str = TEXT, name: str = "mine") -> Scenario:
     return parse(text, path)
 
 
-def finish(store: Store, run: Run) -> CaseResult:
+def finish(store: Store, run: PlannedRun) -> CaseResult:
     """Keep a run that measured nothing."""
     store.recording(run).write_bytes(b"the stream\n")
     result = msgspec.structs.replace(

@@ -209,10 +209,8 @@ class Refusing:
     """Routing whose kernel refuses a rule once ``left`` others are set; it has the rules."""
 
     def __init__(self, network: Network) -> None:
-        self.network, self.left, self.rules = network, 99, set[str]()
-
-    def paths(self, src: str, dst: str) -> list[list[Link]]:
-        return self.network.paths(src, dst)
+        self.network = self.remaining = network
+        self.left, self.rules = 99, set[str]()
 
     def steer(self, link: Link, *_: object, on: bool) -> None:
         if on and not self.left:

@@ -80,25 +80,25 @@ def test_what_was_never_told_is_known_from_the_kernels_count() -> None:
     Segments before the trace, in the socket's backlog, or merged into one ACK are not missing.
     """
     count = SegmentCount()
-    count.take(counted((3, 1), (6, 1), (6, 2)))
+    count.add_records(counted((3, 1), (6, 1), (6, 2)))
     assert count.missing(at_the_end=False) == 0
-    count.take([])
+    count.add_records([])
     # Three segments are missing, and one is not yet reported.
-    count.take(counted((11, 1), (11, 1)))
+    count.add_records(counted((11, 1), (11, 1)))
     assert count.missing(at_the_end=False) == 3
     assert count.missing(at_the_end=False) == 0
-    count.take(counted((12, 1), (15, 1)))
+    count.add_records(counted((12, 1), (15, 1)))
     assert count.missing(at_the_end=False) == 0
     assert count.missing(at_the_end=True) == 0
-    count.take(counted((17, 1)))
+    count.add_records(counted((17, 1)))
     assert count.missing(at_the_end=True) == 3
     assert count.reported == 9
 
 
 def test_a_short_trace_is_counted_at_its_end() -> None:
     count = SegmentCount()
-    count.take(counted((3, 1), (4, 1)))
-    count.take(counted((7, 1)))
+    count.add_records(counted((3, 1), (4, 1)))
+    count.add_records(counted((7, 1)))
     assert count.missing(at_the_end=True) == 2
 
 

@@ -12,7 +12,7 @@ import pytest
 
 from ccplay.analysis.results import CaseResult
 from ccplay.errors import UnsupportedError
-from ccplay.experiment.plan import FixedSchedule, Run, plan_runs
+from ccplay.experiment.plan import FixedSchedule, PlannedRun, plan_runs
 from ccplay.experiment.pool import Attempt, JobLimit, Pool, Worker, WorkerLostError, Workers
 from ccplay.experiment.trial import RunOrder, RunOutcome
 from ccplay.state.lab_state import LabState
@@ -64,7 +64,7 @@ class Hall:
         self.messages: list[str] = []
         self.lose: Callable[[Attempt, Worker], bool] = lambda *_: False
         self.doubt: Callable[[Attempt, Worker], bool] = lambda *_: False
-        self.lacks: Callable[[Worker, Run], str] = lambda *_: ""
+        self.lacks: Callable[[Worker, PlannedRun], str] = lambda *_: ""
         self._plan = plan_runs(scenario(*cases, repeats=repeats))
 
     async def run(self) -> None:

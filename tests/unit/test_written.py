@@ -7,7 +7,7 @@ from pathlib import Path
 import pytest
 
 from ccplay.errors import CommandError, ScenarioError
-from ccplay.model.network import Topology, Written
+from ccplay.model.network import Topology, WrittenNetwork
 from ccplay.model.topologies import describe_topology, plan
 from ccplay.scenario.reading import parse
 from ccplay.scenario.values import Case
@@ -62,7 +62,7 @@ def test_without_any_rate_every_router_s_egress_is_observed_what_traffic_crosses
     network = plan(
         Topology(
             kind="written",
-            written=Written(
+            written=WrittenNetwork(
                 hosts=["a", "b"],
                 routers=["x", "y"],
                 cables=[("b", "y"), ("x", "y"), ("a", "x")],
@@ -140,7 +140,9 @@ def test_a_star_s_hosts_are_a_number() -> None:
 
 def test_a_written_network_from_elsewhere_is_checked_too() -> None:
     with pytest.raises(CommandError, match=r"topology.links\[0\]"):
-        plan(Topology(kind="written", written=Written(hosts=["a", "b"], cables=[("a", "a")])))
+        plan(
+            Topology(kind="written", written=WrittenNetwork(hosts=["a", "b"], cables=[("a", "a")]))
+        )
     with pytest.raises(CommandError, match="two hosts"):
         plan(Topology(kind="written"))
 
@@ -158,7 +160,7 @@ def test_peers_are_far_apart() -> None:
     network = plan(
         Topology(
             kind="written",
-            written=Written(
+            written=WrittenNetwork(
                 hosts=["a1", "b1", "c1", "a2", "b2", "c2"],
                 routers=["a", "b", "c"],
                 cables=[

@@ -28,7 +28,7 @@ from ccplay.experiment.cluster.worker import (
     key_of,
     unpack,
 )
-from ccplay.experiment.plan import FixedSchedule, Run
+from ccplay.experiment.plan import FixedSchedule, PlannedRun
 from ccplay.experiment.pool import Attempt, JobLimit, Pool, RemoteWorkers, Worker, WorkerLostError
 from ccplay.experiment.runner import MOST_LOST
 from ccplay.experiment.trial import (
@@ -640,7 +640,7 @@ class _Coordinator(msgspec.Struct, frozen=True):
             await asyncio.sleep(LOOK_S)
         stop.set()
 
-    def _left(self) -> list[Run]:
+    def _left(self) -> list[PlannedRun]:
         """Return the runs that were neither finished before nor fetched since."""
         fetched = self.here.fetched(self.experiment)
         return [
@@ -649,7 +649,7 @@ class _Coordinator(msgspec.Struct, frozen=True):
             if key_of(self.experiment, self.plan.order(run), self.files) not in fetched
         ]
 
-    def _lacks(self, worker: Worker, run: Run) -> str:
+    def _lacks(self, worker: Worker, run: PlannedRun) -> str:
         return worker.lacks(self.plan.order(run))
 
     async def _measure(self, attempt: Attempt, worker: Worker) -> RunOutcome:

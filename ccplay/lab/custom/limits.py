@@ -66,7 +66,7 @@ class Printed(io.TextIOBase):
         self._omitted += max(0, len(lines) - room)
         return len(text)
 
-    def take(self, now: float) -> str:
+    def due_lines(self, now: float) -> str:
         """Return the lines to report at a moment in seconds; empty if there are none yet."""
         if not self._lines:
             return ""

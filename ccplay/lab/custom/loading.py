@@ -31,8 +31,7 @@ from ccplay.lab.disciplines.base import Discipline, Options
 from ccplay.model import disciplines
 from ccplay.model.base import Option
 from ccplay.model.disciplines import DISCIPLINES, SUFFIX
-from ccplay.model.qdiscs import Discipline as Description
-from ccplay.model.qdiscs import Parameter, parameter
+from ccplay.model.qdiscs import DisciplineKind, Parameter, parameter
 from ccplay.model.quantities import COUNT, NUMBER, PACKETS, QUEUE_SIZE, RATE, SWITCH, TIME_US, Field
 from ccplay.model.texts import choice
 
@@ -164,7 +163,7 @@ _BY_ITSELF = {"limit": "1000 packets"}
 _MOST = 16
 
 
-def read_declaration(name: str, source: str) -> Description:
+def read_declaration(name: str, source: str) -> DisciplineKind:
     """Return the description of a discipline from its source. Raises ``SourceError``."""
     try:
         tree = ast.parse(source, file_of(name))
@@ -174,7 +173,7 @@ def read_declaration(name: str, source: str) -> Description:
     parameters = tuple(
         _parameter(name, key, value, line) for key, (value, line) in _values(name, tree).items()
     )
-    return Description(name, summary, parameters, in_kernel=False)
+    return DisciplineKind(name, summary, parameters, in_kernel=False)
 
 
 def write_declaration(values: dict[str, tuple[Field, Option | None]]) -> str:

@@ -97,7 +97,7 @@ def _encoded(name: str, source: str) -> bytes:
     printed = Printed()
     sys.stdout = sys.stderr = printed
     trial = try_discipline(name, source)
-    trial.printed = printed.take(time.monotonic()).splitlines()
+    trial.printed = printed.due_lines(time.monotonic()).splitlines()
     return msgspec.json.encode(trial, enc_hook=lambda fault: (fault.line, fault.words))
 
 

@@ -84,7 +84,7 @@ class DRR(Discipline):
                 self.served = False
                 continue
             queue.deficit -= first.length
-            return queue.take(now, self)
+            return queue.dequeue(now, self)
         return None
 
     def statistics(self) -> dict[str, int]:

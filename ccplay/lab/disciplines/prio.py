@@ -40,7 +40,7 @@ class Prio(Discipline):
 
     def dequeue(self, now: float) -> Packet | None:
         """Return the next packet of the first band that has one."""
-        return next((each for band in self.bands if (each := band.take(now, self))), None)
+        return next((each for band in self.bands if (each := band.dequeue(now, self))), None)
 
     def statistics(self) -> dict[str, int]:
         """Return waiting packets, last sojourn time and drops of each of the first bands."""

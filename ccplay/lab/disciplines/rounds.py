@@ -165,7 +165,7 @@ class Class:
             self._settle(outer, marks)
         return self.head
 
-    def take(self, now: float, outer: Discipline) -> Packet | None:
+    def dequeue(self, now: float, outer: Discipline) -> Packet | None:
         """Remove and return the packet that the class sends next; None if it has none."""
         packet, self.head = self.peek(now, outer), None
         if packet is not None:

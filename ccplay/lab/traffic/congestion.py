@@ -12,7 +12,7 @@ from typing import Any
 
 import msgspec
 
-from ccplay.assets import SUFFIX, module_file
+from ccplay.assets import SUFFIX, kernel_modules
 from ccplay.bpf.loaded import is_ours, library
 from ccplay.errors import CcplayError, CommandError, LabError, UnsupportedError
 from ccplay.lab import netns
@@ -116,14 +116,14 @@ def _is_program(cc: str) -> bool:
 
 def absence(cc: str) -> str:
     """Return why the kernel lacks an algorithm."""
-    return "not loaded" if module_file(f"tcp_{cc}") else "not in this kernel"
+    return "not loaded" if f"tcp_{cc}" in kernel_modules() else "not in this kernel"
 
 
 def remedy(cc: str) -> str:
     """Return the remedy for an algorithm that the kernel lacks."""
     if cc not in CATALOGUE:
         return "no Linux kernel has an algorithm with this name"
-    if module_file(f"tcp_{cc}"):
+    if f"tcp_{cc}" in kernel_modules():
         return f"as root: modprobe tcp_{cc}"
     return f"a kernel with CONFIG_TCP_CONG_{CATALOGUE[cc].config} has it"
 

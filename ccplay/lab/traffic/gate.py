@@ -33,12 +33,12 @@ class Gate:
         self.clock = clock
         self.opened: float | None = None
         """Moment at which the gate was opened; None while it is closed."""
-        self._entries: list[Entry] = []
+        self._entries: list[GateEntry] = []
         self._open, self._change = asyncio.Event(), asyncio.Event()
 
-    def entry(self) -> Entry:
+    def entry(self) -> GateEntry:
         """Return an entry for one command."""
-        self._entries.append(Entry(self))
+        self._entries.append(GateEntry(self))
         return self._entries[-1]
 
     async def wait(self, within_s: float, grace_s: float) -> None:
@@ -49,7 +49,7 @@ class Gate:
         await self._wait(within_s, lambda each: each.ready)
         await self._wait(grace_s, lambda each: each.ready or each.connects)
 
-    async def _wait(self, within_s: float, enough: Callable[[Entry], bool]) -> None:
+    async def _wait(self, within_s: float, enough: Callable[[GateEntry], bool]) -> None:
         with contextlib.suppress(TimeoutError):
             async with asyncio.timeout(within_s):
                 while not all(enough(each) for each in self._entries):
@@ -78,14 +78,14 @@ class Gate:
         await self._open.wait()
 
 
-def passed(clock: Callable[[], float]) -> Entry:
+def passed(clock: Callable[[], float]) -> GateEntry:
     """Return an entry of an open gate: its program starts and sends at once."""
     gate = Gate(clock)
     gate.open()
     return gate.entry()
 
 
-class Entry:
+class GateEntry:
     """The entry of one command."""
 
     def __init__(self, gate: Gate) -> None:

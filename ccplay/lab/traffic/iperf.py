@@ -138,7 +138,7 @@ class Bypass:
             return
         try:
             if (src, dst) not in self._ends:
-                self._lay(src, dst)
+                self._make_cable(src, dst)
             for end, keys in self._talk(src, dst, port):
                 with RouteSocket(end.namespace) as routes:
                     places = (end.interface, delay.LEAVING, end.cable)
@@ -168,7 +168,7 @@ class Bypass:
             (self._ends[dst, src], [(*answer, _HELLO), (*back, _CHOSEN_TO)]),
         ]
 
-    def _lay(self, src: str, dst: str) -> None:
+    def _make_cable(self, src: str, dst: str) -> None:
         """Make the cable between two hosts."""
         here, there = self._end(src, dst), self._end(dst, src)
         with RouteSocket() as routes:

@@ -9,7 +9,7 @@ import errno
 import os
 import socket
 import struct
-from collections.abc import Callable, Iterable, Iterator, Sequence
+from collections.abc import Callable, Iterator, Sequence
 from pathlib import Path
 from typing import NamedTuple
 
@@ -195,15 +195,10 @@ def choose(
     chosen = [every.pop(0)]
     taken = {each: frozenset(path(each)) for each in (*chosen, *every)}
     while every and len(chosen) < count:
-        best = min(every, key=lambda each: _shared(taken[each], (taken[one] for one in chosen)))
+        best = min(every, key=lambda each: sum(len(taken[each] & taken[one]) for one in chosen))
         every.remove(best)
         chosen.append(best)
     return chosen
-
-
-def _shared(links: frozenset[str], others: Iterable[frozenset[str]]) -> int:
-    """Return how many links a path shares with each of the others, added up."""
-    return sum(len(links & each) for each in others)
 
 
 # --- multipath TCP in this kernel, found by trying, and its schedulers ----------------------------

@@ -16,7 +16,7 @@ from ccplay.lab.paths import Packets, PathFinder
 from ccplay.lab.probe import Probe
 from ccplay.lab.shaping import Shaper
 from ccplay.lab.traffic import congestion
-from ccplay.lab.traffic.gate import Entry
+from ccplay.lab.traffic.gate import GateEntry
 from ccplay.lab.traffic.iperf import Bypass
 from ccplay.lab.traffic.monitor import MonitoredStreams, Monitoring, Stream
 from ccplay.lab.traffic.path_manager import Ends
@@ -258,7 +258,7 @@ class Pair(Running):
         receiver: Sequence[str],
         sender: Sequence[str],
         hold: Hold,
-        entry: Entry,
+        entry: GateEntry,
     ) -> None:
         """Start ``script`` in both hosts with their arguments.
 

@@ -16,7 +16,7 @@ from ccplay.lab.paths import PathFinder
 from ccplay.lab.probe import Probe
 from ccplay.lab.shaping import Shaper
 from ccplay.lab.traffic import congestion
-from ccplay.lab.traffic.gate import Entry, Gate, passed
+from ccplay.lab.traffic.gate import Gate, GateEntry, passed
 from ccplay.lab.traffic.site import Connected, Running, Site
 from ccplay.model.base import (
     LONGEST_NAME,
@@ -33,7 +33,7 @@ from ccplay.model.quantities import check
 from ccplay.traffic import TRAFFIC, started_by, stopped_by
 from ccplay.traffic.base import TrafficKind
 
-_Starter: TypeAlias = Callable[[Any, Site, Entry], Coroutine[Any, Any, tuple[Any, Running]]]
+_Starter: TypeAlias = Callable[[Any, Site, GateEntry], Coroutine[Any, Any, tuple[Any, Running]]]
 
 
 STARTERS: dict[str, _Starter] = {
@@ -56,7 +56,7 @@ _ROUTED = tuple(kind for kind in TRAFFIC if kind.routed)
 """Kinds of traffic whose path can be chosen."""
 
 
-class Traffic:
+class LabTraffic:
     """The traffic on the network; ``close`` ends all of it.
 
     A name refers to the same traffic for a whole session, even after its end: recordings need that.
@@ -98,7 +98,7 @@ class Traffic:
         """Kind of all traffic by name: about to start, running or ended."""
         probe.after_sweep.append(self._watch)
 
-    async def start(self, command: S, entry: Entry | None = None) -> S:
+    async def start(self, command: S, entry: GateEntry | None = None) -> S:
         """Start traffic and return ``command`` with every name filled in.
 
         The first packet waits at ``entry``; without an entry it is sent at once.
@@ -300,7 +300,7 @@ class Together:
     def __init__(
         self,
         commands: Sequence[StartTraffic],
-        traffic: Traffic,
+        traffic: LabTraffic,
         emit: Callable[[Event], None],
         clock: Callable[[], float],
         log: Callable[[str, str], None],
@@ -355,7 +355,7 @@ class Together:
         return None
 
     async def _start(
-        self, command: StartTraffic, entry: Entry, problem: CcplayError | None
+        self, command: StartTraffic, entry: GateEntry, problem: CcplayError | None
     ) -> StartTraffic:
         try:
             if problem is not None:

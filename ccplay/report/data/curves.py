@@ -11,7 +11,7 @@ from statistics import fmean, stdev
 import msgspec
 
 from ccplay.analysis.theory import Theory
-from ccplay.model.columns import COUNT, SIZE, Column, Table
+from ccplay.model.columns import COUNT, SIZE, Column, ResultTable
 from ccplay.model.series import MISSING, Series
 from ccplay.model.variables import RECEIVED, Variable, combine
 from ccplay.plots.derived import per_second
@@ -380,7 +380,7 @@ def summaries(found: Sequence[Moved]) -> list[ByteStatistics]:
     return rows
 
 
-TABLE = Table(
+TABLE = ResultTable(
     "Bytes in each second",
     (
         Column("traffic", ("traffic",)),

@@ -131,7 +131,10 @@ def schemas(material: Material) -> dict[str, Schema]:
     """Return the tables' columns: the run and its parameters, ``t_s``, then the table's own."""
     first = first_columns(material)
     return {
-        name: Schema(name, {**first, "t_s": "real", **_apart(own, first)})
+        name: Schema(
+            name,
+            {**first, "t_s": "real", **{name: own[name] for name in own if name not in first}},
+        )
         for name, own in COLUMNS.items()
     }
 
@@ -161,10 +164,6 @@ def axis_column(name: str) -> str:
     """Return the name of an axis's column; a name that another column has gets a prefix."""
     taken = {*_RUN, "t_s", *(column for own in COLUMNS.values() for column in own)}
     return f"parameter {name}" if name in taken else name
-
-
-def _apart(own: dict[str, Cells], first: dict[str, Cells]) -> dict[str, Cells]:
-    return {name: kind for name, kind in own.items() if name not in first}
 
 
 def _kind(values: Sequence[object]) -> Cells:

@@ -257,7 +257,8 @@ def words(metric: str) -> Words:
     if "queue" in quantity:
         # "queue length of queue r → h2" would repeat the word.
         subject = subject.removeprefix("queue ")
-    return Words(quantity, subject, _counted(field), f"{group}.{field}", name)
+    counted = _NAMING_COUNTED.get(field, _NAMING_COUNTED.get(field.partition("_")[0], ""))
+    return Words(quantity, subject, counted, f"{group}.{field}", name)
 
 
 def _quantity(field: str) -> str:
@@ -273,10 +274,6 @@ def _ordered(order: str, what: str) -> str:
     if order == "min":
         return f"least {what}"
     return f"greatest {what}" if order == "max" else f"{_ORDERS.get(order, order)} {what}"
-
-
-def _counted(field: str) -> str:
-    return _NAMING_COUNTED.get(field, _NAMING_COUNTED.get(field.partition("_")[0], ""))
 
 
 def in_order(names: Iterable[str]) -> list[str]:

@@ -10,7 +10,7 @@ import msgspec
 
 from ccplay.analysis.results import INTERFACES, QUEUES, CaseResult, QueueResult, Result
 from ccplay.analysis.statistics import Statistic
-from ccplay.model.columns import Table
+from ccplay.model.columns import ResultTable
 from ccplay.report.data.findings import family_findings, findings, verdicts
 from ccplay.report.data.naming import in_order
 from ccplay.report.data.writers import Cell, ReportTable
@@ -24,12 +24,12 @@ Rows: TypeAlias = list[tuple[CaseResult, object]]
 _BUSY_PACKETS = 2
 
 
-def result_tables(runs: Sequence[CaseResult]) -> list[tuple[Table, Rows]]:
+def result_tables(runs: Sequence[CaseResult]) -> list[tuple[ResultTable, Rows]]:
     """Return the tables of runs with their rows; empty ones are left out.
 
     Connections come first, then queues, other traffic and interfaces.
     """
-    found: dict[Table, Rows] = {}
+    found: dict[ResultTable, Rows] = {}
     for connection in (True, False):
         for kind in (each for each in TRAFFIC if each.connection is connection):
             for table in KINDS[kind.name].tables:
@@ -41,7 +41,7 @@ def result_tables(runs: Sequence[CaseResult]) -> list[tuple[Table, Rows]]:
 
 
 def _rows(
-    table: Table, runs: Sequence[CaseResult], group: str
+    table: ResultTable, runs: Sequence[CaseResult], group: str
 ) -> Iterator[tuple[CaseResult, object]]:
     """Yield rows by run, then by name, because the first flow to start differs between runs."""
     for run in runs:

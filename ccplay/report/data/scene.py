@@ -25,7 +25,7 @@ from ccplay.state.lab_state import LabState
 from ccplay.state.samples import Queue
 from ccplay.traffic import KINDS, is_brief
 from ccplay.traffic.base import Traffic
-from ccplay.traffic.connections import Flow, Trace
+from ccplay.traffic.connections import AckTrace, Flow
 from ccplay.traffic.monitored import CountedTraffic
 
 _SOME = 4
@@ -224,7 +224,7 @@ def within(series: Series, stretch: Stretch, *, start: float = 0.0, most: float 
     return found
 
 
-def _stretches(trace: Trace, hold_s: float, start: float) -> list[Stretch]:
+def _stretches(trace: AckTrace, hold_s: float, start: float) -> list[Stretch]:
     """Return the periods without long gaps between ACKs."""
     moments = trace.moments.moments(trace.moments.first, trace.moments.end)
     breaks = [n + 1 for n, (a, b) in enumerate(pairwise(moments)) if b - a > hold_s]
@@ -242,7 +242,7 @@ def _inside(stretches: Sequence[Stretch]) -> Callable[[float], bool]:
     return inside
 
 
-def _changes(trace: Trace) -> list[tuple[float, float, int]]:
+def _changes(trace: AckTrace) -> list[tuple[float, float, int]]:
     """Return the spans (start, end, state) of a traced connection's states."""
     timeline, moments = trace.ca_state.timeline, trace.moments
     if timeline.end == timeline.first or moments.end == moments.first:

@@ -33,7 +33,7 @@ MANY = 4
 """Number of panels of single flows above which flows share one panel, to keep the page short."""
 
 
-class Part(msgspec.Struct, frozen=True):
+class PlotPart(msgspec.Struct, frozen=True):
     """A plot, and the part of a run that one panel shows."""
 
     plot: Plot
@@ -131,7 +131,7 @@ def interval(span_s: float) -> str:
     return "second" if coarse == 1 else f"{coarse:g} s"
 
 
-def throughput(axes: Axes, part: Part) -> list[Artist]:
+def throughput(axes: Axes, part: PlotPart) -> list[Artist]:
     """Draw the rate of each flow over coarse and fine intervals, counted traffic over coarse."""
     handles: list[Artist] = []
     scene, inks = part.scene, part.inks
@@ -167,7 +167,9 @@ def counted(scene: Scene) -> list[CountedTraffic]:
     return [each for each in scene.counted if each.received_bytes.end > 0]
 
 
-def _arrivals(part: Part, traffic: CountedTraffic, width: float) -> tuple[list[float], list[float]]:
+def _arrivals(
+    part: PlotPart, traffic: CountedTraffic, width: float
+) -> tuple[list[float], list[float]]:
     """Return edges on the figure's axis, and the rates at which UDP was received between them."""
     scene = part.scene
     factor = part.factor(part.lines[-1]) * per_second(part.lines[-1].variable)
@@ -198,7 +200,9 @@ def widths(span_s: float) -> tuple[float, float]:
     return fitting(coarse, BINS), fitting(fine, FINE_BINS)
 
 
-def _rates(part: Part, streams: Sequence[Flow], width: float) -> tuple[list[float], list[float]]:
+def _rates(
+    part: PlotPart, streams: Sequence[Flow], width: float
+) -> tuple[list[float], list[float]]:
     """Return edges on the figure's axis, and a flow's rates between them while it ran."""
     scene, line = part.scene, part.lines[-1]
     factor = part.factor(line) * per_second(line.variable)
@@ -217,7 +221,7 @@ def _rates(part: Part, streams: Sequence[Flow], width: float) -> tuple[list[floa
     return [t - scene.start for t in ends], rates
 
 
-def transfer(axes: Axes, part: Part) -> list[Artist]:
+def transfer(axes: Axes, part: PlotPart) -> list[Artist]:
     """Draw bars, side by side, of the bytes that each flow and UDP moved in each interval."""
     handles: list[Artist] = []
     scene, inks, line = part.scene, part.inks, part.lines[-1]
@@ -250,7 +254,7 @@ def transfer(axes: Axes, part: Part) -> list[Artist]:
     return handles
 
 
-def acked(axes: Axes, part: Part) -> list[Artist]:
+def acked(axes: Axes, part: PlotPart) -> list[Artist]:
     """Draw the acknowledged bytes of each flow, and the checkpoint of a race."""
     handles: list[Artist] = []
     scene, inks, line = part.scene, part.inks, part.lines[-1]
@@ -335,7 +339,7 @@ def _checkpoint(axes: Axes, scene: Scene, factor: float) -> None:
 # --- the panel of cross traffic: the rates at which all of it together was sent and received ------
 
 
-def draw_cross_traffic(axes: Axes, part: Part) -> list[Artist]:
+def draw_cross_traffic(axes: Axes, part: PlotPart) -> list[Artist]:
     """Draw the rates at which all cross traffic together was sent and received.
 
     The rate sent is the configured one. The rate received comes from a monitor's samples, or else
@@ -387,7 +391,7 @@ class Ground(msgspec.Struct):
     """A panel while it is being drawn."""
 
     axes: Axes
-    part: Part
+    part: PlotPart
     top: float
     """Greatest value on the axis so far."""
     handles: list[Artist] = msgspec.field(default_factory=list)
@@ -401,7 +405,7 @@ class Ground(msgspec.Struct):
         return self.part.scene.start
 
 
-def draw(axes: Axes, part: Part) -> list[Artist]:
+def draw(axes: Axes, part: PlotPart) -> list[Artist]:
     """Draw the lines of a plot, then settings and counters; return the entries of the legend."""
     ground = Ground(axes, part, part.top)
     for line in part.lines:

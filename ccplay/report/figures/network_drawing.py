@@ -16,7 +16,7 @@ from ccplay.model.events import LinkChanged
 from ccplay.model.layout import layout
 from ccplay.model.network import Link, Network
 from ccplay.model.wording import describe_link, describe_qdisc
-from ccplay.plots.utilisation import BUSY, IDLE, fill, utilisation
+from ccplay.plots.levels import BUSY, IDLE, fill, utilisation
 from ccplay.state.lab_state import LabState
 
 # --- A network as a graph: placed nodes, links with their settings, observed queues ---------------

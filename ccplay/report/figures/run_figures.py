@@ -28,25 +28,20 @@ from ccplay.report.data.material import slug
 from ccplay.report.data.scene import Scene, Stretch, first_reduction, scene, states, within
 from ccplay.report.figures import backgrounds, lines, style
 from ccplay.report.figures.backgrounds import shade, state_handles
-from ccplay.report.figures.lines import MANY, Part, flow_label, queue_label
+from ccplay.report.figures.lines import MANY, PlotPart, flow_label, queue_label
 from ccplay.report.figures.network_drawing import Graph, graph, loads, paths
 from ccplay.report.figures.style import Inks, grid, save
 from ccplay.session.archive import read_recording
 from ccplay.traffic import is_brief
 from ccplay.traffic.connections import Flow
-from ccplay.traffic.plot import Plot, of_variable
+from ccplay.traffic.plot import Plot, Titled, of_variable
 
 # --- the panels of a run's figure, made from the descriptions of plots ----------------------------
 
 
-class Panel(msgspec.Struct, frozen=True):
-    """One panel of a run's figure."""
+class Panel(Titled, frozen=True, kw_only=True):
+    """One panel of a run's figure; its ``label`` has the unit."""
 
-    name: str
-    title: str
-    label: str
-    """Label of the value axis, with its unit."""
-    height_in: float
     draw: Callable[[Axes], list[Artist]]
     """Function that draws the panel and returns the entries of its legend."""
     window: tuple[float, float] | None = None
@@ -79,11 +74,11 @@ def panels(scene: Scene, inks: Inks, names: Collection[str] = ()) -> list[Panel]
             case "queue":
                 found += _by_queue(plot, scene, inks)
             case _:
-                found.append(together(Part(plot, scene, inks, scene.flows)))
+                found.append(together(PlotPart(plot, scene, inks, scene.flows)))
     return found
 
 
-def together(part: Part) -> Panel:
+def together(part: PlotPart) -> Panel:
     """Return one panel with all of a run's lines of a plot."""
     plot = part.plot
     name = f"own-{plot.name}" if plot.variable.subject is None else plot.name
@@ -104,14 +99,19 @@ _DRAWINGS: Mapping[tuple[Subject | None, str], Drawing] = {
 variable."""
 
 
-def _panel(part: Part, name: str, title: str) -> Panel:
+def _panel(part: PlotPart, name: str, title: str) -> Panel:
     line = part.plot.lines[-1]
     style = "rate" if line.variable.rate and line.style == "line" else line.style
     subject = line.subject if line.subject in (None, "flow", "queue") else "other"
     drawing = _DRAWINGS.get((subject, style), lines.draw)
     whole = line.variable.whole and part.unit == line.variable.unit
     return Panel(
-        name, title, part.label, part.plot.height_in, partial(drawing, part=part), counts=whole
+        name=name,
+        title=title,
+        label=part.label,
+        height_in=part.plot.height_in,
+        draw=partial(drawing, part=part),
+        counts=whole,
     )
 
 
@@ -119,7 +119,7 @@ def _by_queue(plot: Plot, scene: Scene, inks: Inks) -> list[Panel]:
     alone = len(scene.queues) == 1
     return [
         _panel(
-            Part(plot, scene, inks, scene.flows, queue.link),
+            PlotPart(plot, scene, inks, scene.flows, queue.link),
             plot.name if alone else f"{plot.name}-{queue.link}",
             queue_label(queue.link),
         )
@@ -140,7 +140,7 @@ def _by_flow(plot: Plot, scene: Scene, inks: Inks) -> list[Panel]:
     for group in groups:
         name = plot.name if len(groups) == 1 else f"{plot.name}-{group[0][0].name}"
         shared = 0.0 if is_brief(group[0][0]) else top
-        found.append(_panel(Part(plot, scene, inks, group, top=shared), name, _title(group)))
+        found.append(_panel(PlotPart(plot, scene, inks, group, top=shared), name, _title(group)))
     return found
 
 
@@ -188,7 +188,7 @@ def own_values(scene: Scene, inks: Inks) -> list[Panel]:
     chosen = sorted(names, key=lambda name: place[name])[:_MOST]
     peaks = {name: max(high for _, high in ranges[name]) for name in chosen}
     return [
-        together(Part(of_variable(variable(name)), scene, inks, scene.flows, peak=peaks[name]))
+        together(PlotPart(of_variable(variable(name)), scene, inks, scene.flows, peak=peaks[name]))
         for name in names
         if name in peaks
     ]
@@ -228,12 +228,12 @@ def _zoom_panel(
 ) -> Panel:
     left, right = (t - scene.start for t in stretch)
     return Panel(
-        f"zoom-{flow.name}",
-        f"{flow_label(streams)}, ACK by ACK",
-        "cwnd (segments)",
-        1.6,
-        lambda axes: _draw_zoom(axes, scene, flow, stretch, colour),
-        (left, right),
+        name=f"zoom-{flow.name}",
+        title=f"{flow_label(streams)}, ACK by ACK",
+        label="cwnd (segments)",
+        height_in=1.6,
+        draw=lambda axes: _draw_zoom(axes, scene, flow, stretch, colour),
+        window=(left, right),
     )
 
 

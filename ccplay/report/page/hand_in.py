@@ -13,9 +13,9 @@ from msgspec.structs import replace
 from ccplay import __version__
 from ccplay.errors import RecordingError
 from ccplay.lesson.course import (
-    Course,
     PageState,
     RunRecording,
+    TakenLesson,
     answer_words,
     markdown,
     measured_lines,
@@ -27,7 +27,7 @@ from ccplay.report.figures import style
 from ccplay.report.figures.run_figures import stacked
 from ccplay.report.figures.style import Inks, look, svg_text
 from ccplay.report.page.page import environment, style_sheet
-from ccplay.scenario.values import Page
+from ccplay.scenario.values import LessonPage
 from ccplay.session.archive import read_recording
 from ccplay.state.lab_state import LabState
 from ccplay.traffic.base import Traffic
@@ -41,7 +41,7 @@ class _Figure(msgspec.Struct, frozen=True):
     """Reason why there is no figure."""
 
 
-def render(opened: Opened, course: Course, name: str, text: str) -> str:
+def render(opened: Opened, course: TakenLesson, name: str, text: str) -> str:
     """Return the page as HTML; ``name`` is the student's, ``text`` the scenario file."""
     fonts = style.write_fonts()
     style.use_fonts(fonts)
@@ -66,7 +66,7 @@ def render(opened: Opened, course: Course, name: str, text: str) -> str:
     )
 
 
-def _pages(opened: Opened, course: Course) -> Iterator[Mapping[str, object]]:
+def _pages(opened: Opened, course: TakenLesson) -> Iterator[Mapping[str, object]]:
     for number, (page, turn) in enumerate(zip(opened.lesson.pages, course.turns, strict=True), 1):
         verdict = turn.verdict
         yield {
@@ -90,7 +90,7 @@ def _html(text: str) -> Markup:
     return Markup(markdown().render(text))  # noqa: S704 - raw HTML is escaped
 
 
-def _figure(number: int, page: Page, turn: PageState) -> _Figure:
+def _figure(number: int, page: LessonPage, turn: PageState) -> _Figure:
     if not page.steps or turn.verdict is None:
         return _Figure()
     if turn.run is None:

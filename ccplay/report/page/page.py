@@ -17,7 +17,7 @@ from ccplay import __version__
 from ccplay.analysis.metrics import metric_of
 from ccplay.analysis.results import CaseStatistics, Result
 from ccplay.analysis.trust import HEALTH
-from ccplay.model.columns import UNKNOWN, Table
+from ccplay.model.columns import UNKNOWN, ResultTable
 from ccplay.model.events import Hello, LinkChanged
 from ccplay.model.values import Capabilities
 from ccplay.model.wording import describe_link, describe_qdisc
@@ -302,7 +302,9 @@ def health(result: Result) -> Grid:
     return _grid(HEALTH, rows, 4 * MOST_ROWS)
 
 
-def _grid(table: Table, rows: Sequence[tuple[list[str], object]], most: int = MOST_ROWS) -> Grid:
+def _grid(
+    table: ResultTable, rows: Sequence[tuple[list[str], object]], most: int = MOST_ROWS
+) -> Grid:
     """Return a described table as text; each row has the names of its case and run, or none."""
     labels: list[Head] = [("case", ""), ("run", "")] if rows and rows[0][0] else []
     return Grid(

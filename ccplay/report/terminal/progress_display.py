@@ -19,7 +19,7 @@ from rich.text import Text
 
 from ccplay.report.terminal.terminal_tables import ReceiverLines
 from ccplay.state.lab_state import LabState
-from ccplay.traffic.base import Entry
+from ccplay.traffic.base import LogEntry
 from ccplay.units import format_clock
 from ccplay.visible import printable
 
@@ -273,7 +273,7 @@ class Lane:
             for line in self._receiver.fresh(state, at_once=at_once):
                 self._display.show(Text(whose + line))
 
-    def _print_entry(self, entry: Entry) -> None:
+    def _print_entry(self, entry: LogEntry) -> None:
         if self._display.story:
             line = Text(f"  {format_clock(entry.t)}  ", style="dim")
             line.append(entry.text, style=_STYLES.get(entry.kind, "not dim"))

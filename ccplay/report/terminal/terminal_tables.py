@@ -23,8 +23,7 @@ from ccplay.analysis.results import (
 )
 from ccplay.analysis.statistics import CONFIDENCE
 from ccplay.analysis.summary import Receiver, Second
-from ccplay.model.columns import UNKNOWN, Column
-from ccplay.model.columns import Table as Described
+from ccplay.model.columns import UNKNOWN, Column, ResultTable
 from ccplay.report.data.findings import (
     Verdict,
     misbehaviours,
@@ -69,7 +68,7 @@ class _Span(msgspec.Struct, frozen=True):
     last: int
 
 
-def deal(
+def split_columns(
     labels: Sequence[HeadedColumn], metrics: Sequence[HeadedColumn], width: int, indent: int
 ) -> list[list[HeadedColumn]]:
     """Split metrics into tables, each of which fits beside the labels into ``width`` cells."""
@@ -267,7 +266,7 @@ def _family(cases: Sequence[CaseStatistics], result: Result, width: int) -> Rend
     theirs = [number for number, row in enumerate(rows) if row.published is not None]
     parts = [
         Padding(table(labels, some, theirs), (1, 0, 0, GAP))
-        for some in deal(labels, metrics, width, GAP)
+        for some in split_columns(labels, metrics, width, GAP)
     ]
     names = {case.name for case in cases}
     remarks = _remarks(cases, [run for run in result.cases if run.name in names])
@@ -468,7 +467,7 @@ def _run_remarks(case: CaseResult) -> list[Text]:
     return remarks
 
 
-def _table(table: Described, rows: Rows) -> RenderableType:
+def _table(table: ResultTable, rows: Rows) -> RenderableType:
     """Return a table without the columns that have no known value."""
     columns = [each for each in table.columns if each.in_brief]
     cells = [[column.brief_cell(row) for _, row in rows] for column in columns]

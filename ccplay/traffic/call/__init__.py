@@ -17,7 +17,7 @@ from ccplay.model.base import (
     TrafficSample,
     TrafficStarted,
 )
-from ccplay.model.columns import COUNT, MILLISECONDS, SECONDS, SHARE, Column, Table, rate_bps
+from ccplay.model.columns import COUNT, MILLISECONDS, SECONDS, SHARE, Column, ResultTable, rate_bps
 from ccplay.model.columns import RATE as RATE_COLUMN
 from ccplay.model.quantities import RATE, Field
 from ccplay.model.texts import NAME
@@ -188,7 +188,7 @@ KIND = TrafficKind(
     state=Call,
     result=_result,
     tables=(
-        Table(
+        ResultTable(
             "Video calls",
             (
                 Column("call", ("id",)),

@@ -5,7 +5,7 @@ from __future__ import annotations
 from pathlib import Path
 
 from ccplay.lab.paths import DATAGRAMS, Packets
-from ccplay.lab.traffic.gate import Entry
+from ccplay.lab.traffic.gate import GateEntry
 from ccplay.lab.traffic.program import Hold
 from ccplay.lab.traffic.site import Pair, Site
 from ccplay.model.values import Monitored
@@ -15,7 +15,7 @@ _FINDS_ITS_ADDRESS = Hold("connect")
 """Hold just before the first packet, at the call by which the sender finds its source address."""
 
 
-async def start(command: StartCall, site: Site, entry: Entry) -> tuple[StartCall, Pair]:
+async def start(command: StartCall, site: Site, entry: GateEntry) -> tuple[StartCall, Pair]:
     """Start both programs; the first frame is sent at the moment of ``entry``."""
     name, src, dst = command.call or "", command.src or "", command.dst or ""
     nothing = Monitored(

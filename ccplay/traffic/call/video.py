@@ -116,7 +116,7 @@ class VideoReceiver:
         return queued + DLOSS * (self._loss / PLRREF) ** 2
 
 
-class Rate:
+class ReferenceRate:
     """The reference rate of the sender (RFC 8698, section 4.3)."""
 
     def __init__(self, most: float) -> None:
@@ -174,7 +174,7 @@ class _Sender:
 
     def __init__(self, connection: socket.socket, most: float) -> None:
         self._connection = connection
-        self._rate = Rate(most)
+        self._rate = ReferenceRate(most)
         self.packets = 0
 
     def frame(self, number: int, due: float) -> None:

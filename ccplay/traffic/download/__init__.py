@@ -15,7 +15,16 @@ from ccplay.model.base import (
     TrafficSample,
     TrafficStarted,
 )
-from ccplay.model.columns import RATE, SECONDS, SEGMENTS, TEXT, Column, Table, percentile, rate_bps
+from ccplay.model.columns import (
+    RATE,
+    SECONDS,
+    SEGMENTS,
+    TEXT,
+    Column,
+    ResultTable,
+    percentile,
+    rate_bps,
+)
 from ccplay.model.quantities import Field
 from ccplay.model.texts import NAME
 from ccplay.model.variables import Variable, columns
@@ -145,7 +154,7 @@ class DownloadResult(TrafficResult, frozen=True, kw_only=True):
 
 
 TABLES = (
-    Table(
+    ResultTable(
         "Downloads",
         (
             Column("download", ("id",)),

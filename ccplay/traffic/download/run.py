@@ -14,7 +14,7 @@ from ccplay.errors import CommandError
 from ccplay.lab.netns import Namespace
 from ccplay.lab.paths import STREAMS, Packets
 from ccplay.lab.traffic import congestion
-from ccplay.lab.traffic.gate import Entry
+from ccplay.lab.traffic.gate import GateEntry
 from ccplay.lab.traffic.program import WEB, Hold, Program, script_argv
 from ccplay.lab.traffic.site import Connected, Site
 from ccplay.traffic.download import DownloadEnded, DownloadProgress, DownloadStarted, StartDownload
@@ -141,7 +141,7 @@ class RunningDownload(Connected):
         known = self._probe.counters(self.name) is not None
         return None if known or self.ended.is_set() else self._command.cc
 
-    async def start(self, entry: Entry) -> None:
+    async def start(self, entry: GateEntry) -> None:
         """Start wget. Raises ``LabError`` if that fails."""
         command = self._command
         cc = congestion.require(command.cc) if command.cc else None
@@ -204,7 +204,7 @@ class RunningDownload(Connected):
 
 
 async def start(
-    command: StartDownload, site: Site, entry: Entry
+    command: StartDownload, site: Site, entry: GateEntry
 ) -> tuple[StartDownload, RunningDownload]:
     """Start wget, and the web server of its host if need be."""
     name, src, dst = command.download or "", command.src or "", command.dst or ""

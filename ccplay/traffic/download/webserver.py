@@ -49,7 +49,7 @@ class Handler(BaseHTTPRequestHandler):
         """Write no log: stdout belongs to the lab, and stderr is for errors."""
 
 
-class Server(ThreadingHTTPServer):
+class DownloadServer(ThreadingHTTPServer):
     """A server with one thread per download, to which an aborted download is not an error."""
 
     daemon_threads = True
@@ -63,7 +63,7 @@ def main() -> None:
     first, count = map(int, sys.argv[1:])
     with selectors.DefaultSelector() as ready:
         for port in range(first, first + count):
-            server = Server(("0.0.0.0", port), Handler)  # noqa: S104 - the lab's own network
+            server = DownloadServer(("0.0.0.0", port), Handler)  # noqa: S104 - the lab's own network
             ready.register(server, selectors.EVENT_READ, server)
         print("ready", flush=True)
         while True:

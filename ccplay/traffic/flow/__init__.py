@@ -28,7 +28,7 @@ from ccplay.model.columns import (
     SECONDS,
     SEGMENTS,
     Column,
-    Table,
+    ResultTable,
     mean,
     milliseconds,
     percentile,
@@ -260,7 +260,7 @@ class Subflow(msgspec.Struct, frozen=True, kw_only=True):
         return " → ".join(self.nodes or (self.src, self.dst))
 
 
-SUBFLOWS = Table(
+SUBFLOWS = ResultTable(
     "Subflows",
     (
         Column("subflow", ("id",)),
@@ -384,7 +384,7 @@ class FlowResult(MonitoredResult, frozen=True, kw_only=True):
 
 
 TABLES = (
-    Table(
+    ResultTable(
         "Flows",
         (
             Column("flow", ("id",)),
@@ -428,7 +428,10 @@ def result(state: Connections, flow: Flow) -> FlowResult:
     # After the end the first stream has the sum of all.
     total = first.sent if first.ended is not None else sum(each.sent for each in streams)
     duration = first.duration_s if first.ended is not None else state.now - first.started
-    cwnd, srtt, least = (_values(streams, name) for name in ("cwnd", "srtt_us", "min_rtt_us"))
+    cwnd, srtt, least = (
+        [value for flow in streams for value in flow.series[name].all()]
+        for name in ("cwnd", "srtt_us", "min_rtt_us")
+    )
     srtt_p50, srtt_p95, srtt_p99 = percentiles_ms(srtt, 50, 95, 99)
     slow_start_s, slow_start_cwnd = _slow_start(state, first)
     changes = first.cc_changes or [(first.started, first.cc)]
@@ -507,10 +510,6 @@ def _completion_time(size: int | None, flow: Flow) -> float | None:
 def _lost_share(retransmits: int, sent: int, mss: int) -> float | None:
     segments = math.ceil(sent / mss) + retransmits if mss else 0
     return round(retransmits / segments, 6) if segments else None
-
-
-def _values(streams: list[Flow], name: str) -> list[float]:
-    return [value for flow in streams for value in flow.series[name].all()]
 
 
 def _sum_of_last(streams: list[Flow], name: str) -> int:

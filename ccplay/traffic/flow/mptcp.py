@@ -8,7 +8,7 @@ from pathlib import Path
 
 from ccplay.errors import CcplayError, CommandError, UnsupportedError
 from ccplay.lab.traffic import congestion, path_manager
-from ccplay.lab.traffic.gate import Entry
+from ccplay.lab.traffic.gate import GateEntry
 from ccplay.lab.traffic.path_manager import CANDIDATES, Ends, PathManager, choose
 from ccplay.lab.traffic.program import Hold, script_argv
 from ccplay.lab.traffic.site import Site
@@ -40,7 +40,7 @@ class RunningMptcpFlow(RunningFlow):
         self._cc = command.cc
         self._undo = ExitStack()
 
-    async def start(self, entry: Entry) -> None:
+    async def start(self, entry: GateEntry) -> None:
         """Start both programs; ``FlowStarted`` follows when the first subflow is open.
 
         Raises ``LabError`` if a program does not start, ``UnsupportedError`` if the kernel has no

@@ -9,7 +9,7 @@ from msgspec.structs import replace
 
 from ccplay.lab.paths import STREAMS, Packets
 from ccplay.lab.traffic import congestion
-from ccplay.lab.traffic.gate import Entry
+from ccplay.lab.traffic.gate import GateEntry
 from ccplay.lab.traffic.monitor import Stream
 from ccplay.lab.traffic.site import Site
 from ccplay.model.base import Event
@@ -18,7 +18,7 @@ from ccplay.traffic.flow.mptcp import RunningMptcpFlow, require
 from ccplay.traffic.flow.tcp import RunningFlow
 
 
-async def start(command: StartFlow, site: Site, entry: Entry) -> tuple[StartFlow, RunningFlow]:
+async def start(command: StartFlow, site: Site, entry: GateEntry) -> tuple[StartFlow, RunningFlow]:
     """Start iperf3 and return; ``FlowStarted`` follows when its connections are open."""
     command = replace(command, cc=site.choose_cc(command.src or "", command.cc))
     rules = ExitStack()

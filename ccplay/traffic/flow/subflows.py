@@ -247,7 +247,7 @@ class Subflows:
                 if self._by_kernel:
                     self._wanted.remove(each)
                 else:
-                    self._wanted[place] = self._again(each)
+                    self._wanted[place] = self._replacement(each)
             elif there is None and not self._by_kernel and now >= each.tried_at + each.again_s:
                 each.tried_at = now
                 self._create(place, each)
@@ -297,7 +297,7 @@ class Subflows:
         self._probe.untrack(each.name)
         self._emit(SubflowEnded(t=self._clock(), flow=self._flow, subflow=each.name))
 
-    def _again(self, each: _Wanted) -> _Wanted:
+    def _replacement(self, each: _Wanted) -> _Wanted:
         """Return the subflow that will replace a lost one."""
         next_one = self._want(each.ends)
         next_one.tried_at, next_one.again_s = self._clock(), min(2 * each.again_s, _LONGEST_TRY_S)

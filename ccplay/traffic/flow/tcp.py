@@ -14,7 +14,7 @@ from ccplay.assets import SUFFIX
 from ccplay.errors import CcplayError, UnsupportedError
 from ccplay.lab.probe import Counters
 from ccplay.lab.traffic import congestion
-from ccplay.lab.traffic.gate import Entry
+from ccplay.lab.traffic.gate import GateEntry
 from ccplay.lab.traffic.iperf import BEFORE_DATA, COOKIE_OCTETS, client_argv, server_argv
 from ccplay.lab.traffic.monitor import MonitoredStreams
 from ccplay.lab.traffic.program import Program
@@ -162,7 +162,7 @@ class RunningFlow(Connected):
         """Algorithm requested for the flow's connections; None once they are open or have ended."""
         return None if self._reported or self.ended.is_set() else self._command.cc
 
-    async def start(self, entry: Entry) -> None:
+    async def start(self, entry: GateEntry) -> None:
         """Start both programs; ``FlowStarted`` is emitted once data has been sent.
 
         Raises ``LabError`` with iperf3's own message if it does not start.

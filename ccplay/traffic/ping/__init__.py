@@ -15,7 +15,7 @@ from ccplay.model.base import (
     TrafficSample,
     TrafficStarted,
 )
-from ccplay.model.columns import COUNT, MILLISECONDS, Column, Table, percentiles_ms
+from ccplay.model.columns import COUNT, MILLISECONDS, Column, ResultTable, percentiles_ms
 from ccplay.model.quantities import INTERVAL, WHOLE, Field
 from ccplay.model.series import Series, Timeline
 from ccplay.model.texts import NAME, choice
@@ -166,7 +166,7 @@ class PingResult(TrafficResult, frozen=True, kw_only=True):
 
 
 TABLES = (
-    Table(
+    ResultTable(
         "Pings",
         (
             Column("ping", ("id",)),

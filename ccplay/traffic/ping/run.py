@@ -8,7 +8,7 @@ from pathlib import Path
 
 from ccplay.lab.htb import Keys, port_keys, protocol_keys
 from ccplay.lab.paths import DATAGRAMS
-from ccplay.lab.traffic.gate import Entry
+from ccplay.lab.traffic.gate import GateEntry
 from ccplay.lab.traffic.program import Hold, Program, script_argv
 from ccplay.lab.traffic.site import Running, Site
 from ccplay.model.algorithms import type_of_service
@@ -110,7 +110,7 @@ class RunningPing(Running):
         self._ledger = Ledger(command.interval_s)
         self._echo: Program | None = None
 
-    async def start(self, entry: Entry) -> None:
+    async def start(self, entry: GateEntry) -> None:
         """Start the programs of the ping. Raises ``LabError`` if that fails."""
         command, address = self._command, self._site.network.address(self.dst)
         line = argv(address, command, self._identifier)
@@ -171,7 +171,7 @@ class RunningPing(Running):
             self._emit(PingSample(t=self._clock(), ping=self.name, seq=number, rtt_us=rtt_us))
 
 
-async def start(command: StartPing, site: Site, entry: Entry) -> tuple[StartPing, RunningPing]:
+async def start(command: StartPing, site: Site, entry: GateEntry) -> tuple[StartPing, RunningPing]:
     """Start the programs of a ping."""
     if command.protocol == PING_PROTOCOLS[0]:
         identifier = site.ports.echo()

@@ -23,7 +23,7 @@ from ccplay.model.base import (
     TrafficSample,
     TrafficStarted,
 )
-from ccplay.model.columns import MILLISECONDS, TEXT, Column, Table, percentile, rate_bps
+from ccplay.model.columns import MILLISECONDS, TEXT, Column, ResultTable, percentile, rate_bps
 from ccplay.model.columns import RATE as RATE_COLUMN
 from ccplay.model.network import MOST_PATHS
 from ccplay.model.quantities import RATE, SIZE, WHOLE, Field
@@ -253,7 +253,7 @@ def size_classes(result: ShortFlowsResult) -> list[SizeClass]:
 
 
 TABLES = (
-    Table(
+    ResultTable(
         "Short flows",
         (
             Column("short flows", ("id",)),

@@ -8,7 +8,7 @@ from msgspec.structs import replace
 
 from ccplay.lab.paths import STREAMS, Packets
 from ccplay.lab.traffic import congestion
-from ccplay.lab.traffic.gate import Entry
+from ccplay.lab.traffic.gate import GateEntry
 from ccplay.lab.traffic.program import Hold
 from ccplay.lab.traffic.site import Pair, Site
 from ccplay.traffic.short_flows import (
@@ -22,7 +22,9 @@ _BEFORE_FIRST_ARRIVAL = Hold("sched_yield")
 """Hold at a call that the script makes only once, for this purpose."""
 
 
-async def start(command: StartShortFlows, site: Site, entry: Entry) -> tuple[StartShortFlows, Pair]:
+async def start(
+    command: StartShortFlows, site: Site, entry: GateEntry
+) -> tuple[StartShortFlows, Pair]:
     """Start both programs; transfers begin at the moment of ``entry``."""
     name, src, dst = command.short_flows or "", command.src or "", command.dst or ""
     cc = site.choose_cc(src, command.cc)

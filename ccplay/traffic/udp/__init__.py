@@ -22,7 +22,7 @@ from ccplay.model.columns import (
     PACKETS,
     SHARE,
     Column,
-    Table,
+    ResultTable,
     milliseconds,
     rate_bps,
 )
@@ -290,7 +290,7 @@ KIND = TrafficKind(
     more={Applied: _applied},
     result=result,
     tables=(
-        Table(
+        ResultTable(
             "Cross traffic",
             (
                 Column("udp", ("id",)),

@@ -9,7 +9,7 @@ import re
 from ccplay.errors import LabError, UnsupportedError
 from ccplay.lab.htb import Keys, port_keys
 from ccplay.lab.paths import DATAGRAMS, STREAMS, Packets
-from ccplay.lab.traffic.gate import Entry, passed
+from ccplay.lab.traffic.gate import GateEntry, passed
 from ccplay.lab.traffic.iperf import BEFORE_DATAGRAMS, server_argv, stops_in_time
 from ccplay.lab.traffic.monitor import MonitoredStreams, Stream
 from ccplay.lab.traffic.program import Program
@@ -124,7 +124,7 @@ class RunningUdp(Running):
         self._sampling: asyncio.Task[None] | None = None
         self._timer: asyncio.TimerHandle | None = None
 
-    async def start(self, entry: Entry) -> None:
+    async def start(self, entry: GateEntry) -> None:
         """Start both programs; ``UdpStarted`` is emitted when the first packets are sent.
 
         Raises ``LabError`` with iperf3's own message if it does not start.
@@ -145,7 +145,7 @@ class RunningUdp(Running):
         await self._ask_server()
         await self.ended.wait()
 
-    async def _start_programs(self, entry: Entry) -> None:
+    async def _start_programs(self, entry: GateEntry) -> None:
         self._server = await Program.start_server(
             self.receiver,
             server_argv(self.port, _SAMPLE_S),
@@ -313,7 +313,7 @@ def keys_of(address: str, port: int) -> tuple[Keys, ...]:
     return (*port_keys(DATAGRAMS, address, port), *port_keys(STREAMS, address, port))
 
 
-async def start(command: StartUdp, site: Site, entry: Entry) -> tuple[StartUdp, RunningUdp]:
+async def start(command: StartUdp, site: Site, entry: GateEntry) -> tuple[StartUdp, RunningUdp]:
     """Start iperf3 and return; ``UdpStarted`` follows when it sends."""
     udp = RunningUdp(command, site)
     port, sport = udp.port, udp.sport

@@ -190,11 +190,14 @@ def test_what_it_prints_is_reported_a_few_lines_a_second() -> None:
     printed = Printed()
     for number in range(25):
         print("line", number, file=printed)
-    assert printed.take(5.0).splitlines() == [*(f"line {n}" for n in range(10)), "(15 more lines)"]
+    assert printed.due_lines(5.0).splitlines() == [
+        *(f"line {n}" for n in range(10)),
+        "(15 more lines)",
+    ]
     print("later", file=printed)
-    assert printed.take(5.5) == ""
-    assert printed.take(6.1) == "later"
-    assert printed.take(6.2) == ""
+    assert printed.due_lines(5.5) == ""
+    assert printed.due_lines(6.1) == "later"
+    assert printed.due_lines(6.2) == ""
 
 
 def test_a_packet_is_known_by_more_than_its_number() -> None:

@@ -22,7 +22,7 @@ from ccplay.lab.disciplines.table import CLASSES
 from ccplay.model import disciplines
 from ccplay.model.base import Option
 from ccplay.model.disciplines import validate
-from ccplay.model.qdiscs import Discipline
+from ccplay.model.qdiscs import DisciplineKind
 from ccplay.model.values import Qdisc
 from ccplay.scenario.reading import load
 from ccplay.scenario.rules import admit, driven
@@ -279,5 +279,5 @@ def test_new_check_and_list(
 
 def test_a_kind_that_is_open_has_no_form_and_no_limit() -> None:
     admit(queues=["mine"])
-    assert disciplines.custom["mine"] == Discipline("mine", "your own", (), open=True)
+    assert disciplines.custom["mine"] == DisciplineKind("mine", "your own", (), open=True)
     assert "mine" in disciplines.kinds()

@@ -9,7 +9,7 @@ import msgspec
 import pytest
 
 from ccplay.lesson import library
-from ccplay.lesson.course import Course
+from ccplay.lesson.course import TakenLesson
 from ccplay.lesson.library import Opened, open_lesson
 from ccplay.model.base import Command, Event
 from ccplay.model.commands import SetCongestionControl, SetQdisc
@@ -38,7 +38,7 @@ def opened(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> Opened:
 class Lab:
     """The state of a lab, and the course that is its timeline."""
 
-    def __init__(self, course: Course) -> None:
+    def __init__(self, course: TakenLesson) -> None:
         self.course, self.state = course, LabState()
         self.sent: list[Command] = []
         self.apply(
@@ -85,7 +85,7 @@ class Lab:
 
 
 def test_steps_wait_for_the_answer_and_run_from_then(opened: Opened) -> None:
-    lab = Lab(course := Course(opened.lesson))
+    lab = Lab(course := TakenLesson(opened.lesson))
     assert lab.pass_time(5.0) == []
     assert course.phase(lab.state.now) == "asking"
     course.answer(1.0)
@@ -106,7 +106,7 @@ def test_steps_wait_for_the_answer_and_run_from_then(opened: Opened) -> None:
 
 
 def test_a_page_begins_with_the_network_of_the_file(opened: Opened) -> None:
-    lab = Lab(course := Course(opened.lesson))
+    lab = Lab(course := TakenLesson(opened.lesson))
     lab.apply(
         FlowStarted(t=2.0, flow="9", src="s1", dst="d1", cc="reno", port=1),
         LinkChanged(
@@ -154,7 +154,7 @@ def with_own_network(tmp_path: Path) -> Opened:
 def test_settings_at_0_s_take_effect_as_the_page_opens_and_traffic_waits(
     with_own_network: Opened,
 ) -> None:
-    lab = Lab(course := Course(with_own_network.lesson))
+    lab = Lab(course := TakenLesson(with_own_network.lesson))
     settings = [short(10), SetCongestionControl(host="s1", cc="reno")]
     assert lab.pass_time(4.0) == settings
     assert course.phase(lab.state.now) == "reading"
@@ -163,7 +163,7 @@ def test_settings_at_0_s_take_effect_as_the_page_opens_and_traffic_waits(
 
 
 def test_what_was_set_by_hand_on_a_page_is_undone_before_its_run(with_own_network: Opened) -> None:
-    lab = Lab(course := Course(with_own_network.lesson))
+    lab = Lab(course := TakenLesson(with_own_network.lesson))
     opened = lab.pass_time(4.0)
     lab.apply(
         Applied(t=4.0, command=short(99)),
@@ -181,7 +181,7 @@ def test_what_was_set_by_hand_on_a_page_is_undone_before_its_run(with_own_networ
 
 
 def test_the_next_page_opens_with_its_own_network(with_own_network: Opened) -> None:
-    lab = Lab(course := Course(with_own_network.lesson))
+    lab = Lab(course := TakenLesson(with_own_network.lesson))
     course.run()
     lab.pass_time(9.0)
     lab.apply(HostChanged(t=9.0, host="s1", cc="reno"))
@@ -195,7 +195,7 @@ def test_the_next_page_opens_with_its_own_network(with_own_network: Opened) -> N
 
 
 def test_answers_count_until_the_run_starts(opened: Opened) -> None:
-    lab = Lab(course := Course(opened.lesson))
+    lab = Lab(course := TakenLesson(opened.lesson))
     assert course.answerable
     course.answer(1.0)
     assert course.answerable
@@ -208,7 +208,7 @@ def test_answers_count_until_the_run_starts(opened: Opened) -> None:
 
 
 def test_a_page_taken_again_has_traffic_of_another_name(opened: Opened) -> None:
-    lab = Lab(course := Course(opened.lesson))
+    lab = Lab(course := TakenLesson(opened.lesson))
     course.run()
     lab.pass_time(20.0)
     course.reveal(lab.state)
@@ -221,7 +221,7 @@ def test_a_page_taken_again_has_traffic_of_another_name(opened: Opened) -> None:
 
 
 def test_a_run_that_is_left_is_void_and_can_be_taken_again(opened: Opened) -> None:
-    lab = Lab(course := Course(opened.lesson))
+    lab = Lab(course := TakenLesson(opened.lesson))
     course.answer(1.0)
     course.run()
     lab.pass_time(5.0)
@@ -232,7 +232,7 @@ def test_a_run_that_is_left_is_void_and_can_be_taken_again(opened: Opened) -> No
 
 
 def test_a_page_overrides_what_was_tried_by_hand(opened: Opened) -> None:
-    lab = Lab(course := Course(opened.lesson))
+    lab = Lab(course := TakenLesson(opened.lesson))
     by_hand = ByHand()
     by_hand.asked.append(StopFlow(flow="a"))
     course.run()
@@ -245,12 +245,12 @@ def test_a_page_overrides_what_was_tried_by_hand(opened: Opened) -> None:
 
 
 def test_what_the_lab_could_take_for_traffic_by_hand_is_reserved(opened: Opened) -> None:
-    build = Course(opened.lesson).build(opened.case.build)
+    build = TakenLesson(opened.lesson).build(opened.case.build)
     assert build.reserved == ["a", "p"]
 
 
 def test_progress_is_taken_up_again(opened: Opened) -> None:
-    lab = Lab(course := Course(opened.lesson))
+    lab = Lab(course := TakenLesson(opened.lesson))
     course.recording = "/tmp/recording.ccplay"
     course.answer(1.0)
     course.run()
@@ -272,7 +272,7 @@ def test_progress_is_taken_up_again(opened: Opened) -> None:
 def test_progress_of_a_lesson_that_was_changed_is_not_taken_up(
     opened: Opened, tmp_path: Path
 ) -> None:
-    course = Course(opened.lesson)
+    course = TakenLesson(opened.lesson)
     course.turn_page(1)
     library.save_progress(opened, course)
     file = tmp_path / "mine.toml"

@@ -8,7 +8,7 @@ import pytest
 
 from ccplay.cli import main
 from ccplay.lesson import library
-from ccplay.lesson.course import Course, Judgement, RunRecording
+from ccplay.lesson.course import Judgement, RunRecording, TakenLesson
 from ccplay.lesson.library import open_lesson
 from tests.unit.lesson.test_reading import HEAD, PAGES
 
@@ -33,7 +33,7 @@ def lesson(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> Path:
 
 def take(file: Path, recording: Path) -> None:
     opened = open_lesson(str(file))
-    course = Course(opened.lesson)
+    course = TakenLesson(opened.lesson)
     turn = course.turns[0]
     turn.answer, turn.correct = 1.0, True
     turn.verdict = Judgement({"rate": 9.4, "top": 40.0}, 1.0)

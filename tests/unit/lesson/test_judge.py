@@ -5,7 +5,15 @@ import pytest
 from ccplay.lesson.course import RunSpan, is_right, judge, measured
 from ccplay.model.samples import Sweep
 from ccplay.model.values import Monitored
-from ccplay.scenario.values import AnswerChoice, Bound, Measure, Page, PageQuestion, Range, Take
+from ccplay.scenario.values import (
+    AnswerChoice,
+    Bound,
+    LessonPage,
+    Measure,
+    PageQuestion,
+    Range,
+    Take,
+)
 from ccplay.traffic.ping import PingSample, PingStarted
 from ccplay.traffic.udp import UdpSample, UdpStarted
 from tests.events import qdisc, tcp
@@ -14,8 +22,8 @@ from tests.unit.test_state import START, folded
 MEASURES = {"rtt": Measure("pings.p.rtt_us", "RTT", "ms", take="mean")}
 
 
-def page(question: PageQuestion) -> Page:
-    return Page("One", "text", measures=MEASURES, question=question)
+def page(question: PageQuestion) -> LessonPage:
+    return LessonPage("One", "text", measures=MEASURES, question=question)
 
 
 CHOICES = PageQuestion(

@@ -27,15 +27,15 @@ def packets(events: list[SojournTimes]) -> dict[tuple[str, str], int]:
 def test_each_report_has_what_came_since_the_last() -> None:
     spread = Sojourns()
     spread.count(1, "r->h2", "codel.py", of(5000, 5000))
-    (first,) = spread.take(1.0)
+    (first,) = spread.report(1.0)
     assert (first.link, first.kind, first.packets) == ("r->h2", "codel.py", [2])
     assert first.upto_us[0] == pytest.approx(5000, rel=0.13)
     assert first.upto_us[0] > 5000
     spread.count(1, "r->h2", "codel.py", of(5000, 5000, 7))
-    (second,) = spread.take(2.0)
+    (second,) = spread.report(2.0)
     assert (second.upto_us, second.packets) == ([8], [1])
     spread.count(1, "r->h2", "codel.py", of(5000, 5000, 7))
-    assert spread.take(3.0) == []
+    assert spread.report(3.0) == []
 
 
 def test_packets_before_a_swap_are_those_of_the_discipline_before() -> None:
@@ -43,7 +43,7 @@ def test_packets_before_a_swap_are_those_of_the_discipline_before() -> None:
     spread.count(1, "r->h2", "codel.py", of(1, 1, 1))
     spread.count(1, "r->h2", "pie.py", of(1, 1, 1, 2))
     spread.count(2, "r->h3", "pie.py", of(9))
-    assert packets(spread.take(1.0)) == {
+    assert packets(spread.report(1.0)) == {
         ("r->h2", "codel.py"): 3,
         ("r->h2", "pie.py"): 1,
         ("r->h3", "pie.py"): 1,
@@ -53,17 +53,17 @@ def test_packets_before_a_swap_are_those_of_the_discipline_before() -> None:
 def test_a_process_that_was_started_anew_counts_from_nothing() -> None:
     spread = Sojourns()
     spread.count(1, "r->h2", "codel.py", of(1, 1, 1))
-    spread.take(1.0)
+    spread.report(1.0)
     spread.count(1, "r->h2", "codel.py", of())
     spread.count(1, "r->h2", "codel.py", of(1))
-    assert packets(spread.take(2.0)) == {("r->h2", "codel.py"): 1}
+    assert packets(spread.report(2.0)) == {("r->h2", "codel.py"): 1}
 
 
 def test_percentiles_of_the_last_second_are_the_variables_of_the_plot() -> None:
     spread = Sojourns()
     spread.count(1, "r->h2", "codel.py", of(*range(0, 10_000, 10)))
     assert spread.recent("r->h2") == {}
-    spread.take(1.0)
+    spread.report(1.0)
     recent = spread.recent("r->h2")
     assert [*recent][::-1] == [line.variable.series for line in SOJOURN.lines]
     assert [*recent.values()] == pytest.approx([5000, 9500, 9900], rel=0.07)

@@ -16,7 +16,7 @@ from ccplay.model.topologies import plan
 from ccplay.model.values import LinkSetting
 from ccplay.model.variables import CAPACITY, MOVED_DELAY
 from ccplay.plots import derived, levels
-from ccplay.plots.utilisation import utilisation as drawn
+from ccplay.plots.levels import utilisation as drawn
 from ccplay.scenario.values import Measure
 from ccplay.state.lab_state import LabState, base_rtt, capacity_at, drain_at, mean_capacity
 from ccplay.traffic.flow import FlowStarted
@@ -139,9 +139,9 @@ def test_a_flows_share_is_of_what_could_pass() -> None:
 
 def test_a_queue_that_can_not_drain_now_has_no_delay() -> None:
     waiting = Waiting(link=LINK, packets=12.0, delay_us=None, moves=True)
-    assert explain.held(evidence(waiting=waiting)).endswith("lets nothing pass at this moment.")
+    assert explain.queued(evidence(waiting=waiting)).endswith("lets nothing pass at this moment.")
     waiting = Waiting(link=LINK, packets=12.0, delay_us=48_000.0, moves=True)
-    assert "48 ms at the capacity of this moment" in explain.held(evidence(waiting=waiting))
+    assert "48 ms at the capacity of this moment" in explain.queued(evidence(waiting=waiting))
 
 
 def test_waiting_for_a_link_that_moves_is_not_called_queueing() -> None:
