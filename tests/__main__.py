@@ -5,8 +5,6 @@ processor. Tests that only compute use the time that labs and guests leave. A te
 parallel with others is not judged: it runs again afterwards, alone, with the same bounds.
 """
 
-from __future__ import annotations
-
 import compileall
 import os
 import subprocess

@@ -3,8 +3,6 @@
 The first test that uses a fixture of a module or a group bears the fixture's cost.
 """
 
-from __future__ import annotations
-
 import contextlib
 import os
 import resource

@@ -1,7 +1,5 @@
 """Events for tests: a Hello, healths, and samples of flows and queues by what matters of them."""
 
-from __future__ import annotations
-
 from collections.abc import Iterable, Mapping, Sequence
 from typing import Any
 

@@ -1,7 +1,5 @@
 """A fake lab for tests of the user's commands: it keeps settings in memory and reports changes."""
 
-from __future__ import annotations
-
 import asyncio
 from collections.abc import AsyncIterator
 from itertools import count

@@ -1,7 +1,5 @@
 """Runs a program on its own terminal, which a test reads, stops reading, or closes."""
 
-from __future__ import annotations
-
 import contextlib
 import os
 import pty

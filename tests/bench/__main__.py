@@ -7,8 +7,6 @@ A benchmark is a module of this folder with a function or coroutine function ``r
 prints tables: each value with its peer's, measured in the same run, their ratio, and the aim.
 """
 
-from __future__ import annotations
-
 import argparse
 import asyncio
 import compileall

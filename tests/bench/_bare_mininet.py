@@ -4,8 +4,6 @@ Prints ``up`` once the network is up. Runs in its own namespaces and imports not
 because the import is part of the measured time.
 """
 
-from __future__ import annotations
-
 import sys
 
 from mininet.net import Mininet

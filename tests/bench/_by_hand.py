@@ -4,8 +4,6 @@
 in bits per second. Runs in its own namespaces: sender - router - receiver, with default offloads.
 """
 
-from __future__ import annotations
-
 import json
 import subprocess
 import sys

@@ -5,8 +5,6 @@ read. Prints as JSON how many bytes per second a reading one received, and perce
 from the first and the last sweep of a block to its arrival.
 """
 
-from __future__ import annotations
-
 import json
 import selectors
 import sys

@@ -5,8 +5,6 @@ rate follow the moments at which packets are due, in order: free = max(free, sin
 A capture at the far end of the link, with the kernel's timestamps, shows when they really arrived.
 """
 
-from __future__ import annotations
-
 import asyncio
 import statistics
 import struct

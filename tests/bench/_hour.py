@@ -1,7 +1,5 @@
 """An hour of a real lab's stream: 20 s of it, repeated, while its counters keep growing."""
 
-from __future__ import annotations
-
 from collections.abc import Iterator, Sequence
 from typing import TypeVar
 

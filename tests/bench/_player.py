@@ -4,8 +4,6 @@ A separate process writes the stream to stdout, so that the measured screen only
 it, as from a real lab.
 """
 
-from __future__ import annotations
-
 import sys
 import time
 

@@ -1,7 +1,5 @@
 """Runs a real lab for a benchmark, over its usual pipe, and keeps its events."""
 
-from __future__ import annotations
-
 import asyncio
 import contextlib
 from collections.abc import AsyncIterator, Callable, Sequence

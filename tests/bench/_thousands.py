@@ -1,7 +1,5 @@
 """Makes a run directory of thousands of runs: one real run, repeated with random variations."""
 
-from __future__ import annotations
-
 import os
 import random
 from pathlib import Path

@@ -4,8 +4,6 @@ The hour is made from a synthetic session and drawn in this process; times are C
 draws one flow's values, as wide as the plot; the plot has all flows, bands, axes and marks.
 """
 
-from __future__ import annotations
-
 import asyncio
 import gc
 import time

@@ -1,7 +1,5 @@
 """The time to build, load and swap algorithms that are BPF programs."""
 
-from __future__ import annotations
-
 import asyncio
 import os
 import tempfile

@@ -5,8 +5,6 @@ network's. Runs of zero length are already on the workers' disk as finished: the
 through the scheduler without running a lab.
 """
 
-from __future__ import annotations
-
 import asyncio
 import os
 import statistics

@@ -4,8 +4,6 @@ Lateness is the time from when a packet is due, according to the rate and the pa
 the verdict that sends it. A capture at the far end, outside the process, checks that.
 """
 
-from __future__ import annotations
-
 import asyncio
 import time
 from pathlib import Path

@@ -4,8 +4,6 @@ Transfers are shorter than in the race, to save time. Both ways run the same see
 their metrics may differ by no more than repeats do.
 """
 
-from __future__ import annotations
-
 import asyncio
 import io
 import time

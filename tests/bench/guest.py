@@ -1,7 +1,5 @@
 """A guest: the time to its first sample, and the link rates that it carries in good health."""
 
-from __future__ import annotations
-
 import asyncio
 import tempfile
 import time

@@ -5,8 +5,6 @@ kernel run ``ccplay guest PACKAGE ...`` with packages of a distribution that bui
 such as Ubuntu.
 """
 
-from __future__ import annotations
-
 import asyncio
 from itertools import product
 from statistics import median

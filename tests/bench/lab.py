@@ -6,8 +6,6 @@ spawn of a Python that imports it until nodes and links are started. Most of tha
 distutils, which setuptools provides wherever it is installed.
 """
 
-from __future__ import annotations
-
 import contextlib
 import os
 import select

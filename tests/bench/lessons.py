@@ -3,8 +3,6 @@
 ``python -m tests.bench lessons --repeats 10`` checks that lessons teach what runs show.
 """
 
-from __future__ import annotations
-
 import argparse
 import statistics
 import sys

@@ -4,8 +4,6 @@ Both are the same discipline in software, kept full by UDP packets of the whole 
 half times the rate. Opportunities come at the mean of the rate, so the packets are as many.
 """
 
-from __future__ import annotations
-
 import tempfile
 from pathlib import Path
 from statistics import median

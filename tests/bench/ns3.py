@@ -5,8 +5,6 @@ little of a core. ns-3 comes from PyPI and is not a dependency: ``NS3_PYTHON`` n
 has it, if this one does not.
 """
 
-from __future__ import annotations
-
 import json
 import os
 import statistics

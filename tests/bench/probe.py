@@ -1,7 +1,5 @@
 """The time of a sweep of the probe, against ss(8), tc(8) and pyroute2 in the same run."""
 
-from __future__ import annotations
-
 import json
 import os
 import resource

@@ -4,8 +4,6 @@ The hour is made from a real lab's stream. The peers, on the same events in the 
 format 1, which had one line per sweep, and ``json.loads`` of every line with the result dropped.
 """
 
-from __future__ import annotations
-
 import json
 import random
 import subprocess

@@ -4,8 +4,6 @@ The peer, on the same recording in the same run, is plain matplotlib as a user w
 sweep is a point of a line, ``tight_layout``, one SVG. Both begin with the state in memory.
 """
 
-from __future__ import annotations
-
 import shutil
 import tempfile
 import time

@@ -4,8 +4,6 @@ Connections are streams of iperf3, of one process per sender at each end. The sc
 apart from the lab, with a synthetic stream of as many flows.
 """
 
-from __future__ import annotations
-
 import statistics
 import time
 

@@ -4,8 +4,6 @@ Measured from outside, through a pseudo-terminal of 120x40, against Textual's ``
 draws the same series in the same run.
 """
 
-from __future__ import annotations
-
 import argparse
 import asyncio
 import fcntl

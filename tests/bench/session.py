@@ -3,8 +3,6 @@
 The peer reads the same sockets as often, as a user would by hand: ``ss -tinHO`` in every sender.
 """
 
-from __future__ import annotations
-
 import os
 import time
 from pathlib import Path

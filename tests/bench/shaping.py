@@ -4,8 +4,6 @@ The framing limit is the greatest possible goodput of TCP: of the 1514 bytes of 
 header included, 1448 are payload.
 """
 
-from __future__ import annotations
-
 import os
 import subprocess
 import sys

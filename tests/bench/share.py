@@ -3,8 +3,6 @@
 Delays are from a sweep in the lab to a spectator's socket; a screen paints ten times per second.
 """
 
-from __future__ import annotations
-
 import asyncio
 import json
 import os

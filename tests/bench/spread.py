@@ -1,7 +1,5 @@
 """How evenly 64 flows spread over equally short paths: counts per topology and seed."""
 
-from __future__ import annotations
-
 from collections import Counter
 
 from rich.console import Console

@@ -1,7 +1,5 @@
 """How close flows of one moment send their first data to each other and to it, by a capture."""
 
-from __future__ import annotations
-
 import tempfile
 from pathlib import Path
 

@@ -4,8 +4,6 @@ The runs are one real run with random variations. Memory is the sum over all pro
 with shared pages counted once. CPU time is a sum, too; other load does not lengthen it.
 """
 
-from __future__ import annotations
-
 import contextlib
 import os
 import subprocess

@@ -1,7 +1,5 @@
 """The cost of tracing per ACK, in a lab and alone, against perf(1), which reads the same flow."""
 
-from __future__ import annotations
-
 import asyncio
 import resource
 import shutil

@@ -1,7 +1,5 @@
 """What tests of classes do inside their namespaces; each case returns plain JSON."""
 
-from __future__ import annotations
-
 from typing import Any
 
 from ccplay.lab import htb

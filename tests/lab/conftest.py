@@ -1,7 +1,5 @@
 """Whole labs for tests: started by the product's own path, ended with the test."""
 
-from __future__ import annotations
-
 import asyncio
 import contextlib
 from collections.abc import AsyncIterator, Callable, Sequence

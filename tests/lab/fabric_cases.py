@@ -1,7 +1,5 @@
 """What tests of fabrics do inside their namespaces; each case returns plain JSON."""
 
-from __future__ import annotations
-
 import socket
 from collections import Counter
 from collections.abc import Iterator

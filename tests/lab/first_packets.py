@@ -1,7 +1,5 @@
 """When each flow, ping and UDP stream sent its first data, read from a capture at the sender."""
 
-from __future__ import annotations
-
 import struct
 from collections.abc import Sequence
 from pathlib import Path

@@ -1,7 +1,5 @@
 """What tests of the kernel's own disciplines do inside their namespaces, here or in the guest."""
 
-from __future__ import annotations
-
 import asyncio
 from typing import Any
 

@@ -1,7 +1,5 @@
 """What tests of netem's models do inside their namespaces, here or in the guest."""
 
-from __future__ import annotations
-
 import re
 from typing import Any
 

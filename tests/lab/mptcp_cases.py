@@ -1,7 +1,5 @@
 """What tests of MPTCP do inside their namespaces; each returns plain JSON."""
 
-from __future__ import annotations
-
 import time
 from typing import Any
 

@@ -1,7 +1,5 @@
 """Runs a function of a test in private namespaces and brings its result back as JSON."""
 
-from __future__ import annotations
-
 import asyncio
 import contextlib
 import importlib

@@ -3,8 +3,6 @@
 No packets, no clock: a round trip is as long as it is said to be, at windows that no lab reaches.
 """
 
-from __future__ import annotations
-
 import ctypes
 import subprocess
 from pathlib import Path

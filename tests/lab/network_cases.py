@@ -1,7 +1,5 @@
 """What tests of the network do inside their namespaces; each case returns plain JSON."""
 
-from __future__ import annotations
-
 import asyncio
 import os
 import re

@@ -1,7 +1,5 @@
 """What tests of queue disciplines do inside their namespaces; each case returns plain JSON."""
 
-from __future__ import annotations
-
 import asyncio
 from statistics import median
 from typing import Any

@@ -1,7 +1,5 @@
 """Recordings on a disk that fills up; called inside private namespaces."""
 
-from __future__ import annotations
-
 import os
 from pathlib import Path
 from typing import Any

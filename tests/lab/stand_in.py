@@ -1,7 +1,5 @@
 """A worker whose runs are no labs: each lasts as long as its case, and is logged at its end."""
 
-from __future__ import annotations
-
 import asyncio
 import contextlib
 import os

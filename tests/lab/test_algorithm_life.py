@@ -1,7 +1,5 @@
 """An algorithm as a BPF program lives exactly as long as the lab that brought it."""
 
-from __future__ import annotations
-
 import asyncio
 import contextlib
 import json

@@ -4,8 +4,6 @@ Where nothing else is said the path takes 16.5 packets, its queue 50: loss comes
 and one RTT is 20 to 80 ms. Bounds are wide: cwnd is read 100 times a second, a few segments late.
 """
 
-from __future__ import annotations
-
 import asyncio
 from itertools import pairwise
 from statistics import fmean, median

@@ -1,7 +1,5 @@
 """What disciplines in software promise, on a real path: short queues, and shares."""
 
-from __future__ import annotations
-
 from collections import Counter
 from dataclasses import dataclass, field
 from statistics import median

@@ -1,7 +1,5 @@
 """The published bufferbloat lab, on this machine: its shape, held by what the physics allows."""
 
-from __future__ import annotations
-
 import asyncio
 import json
 import sys

@@ -1,7 +1,5 @@
 """What clang is to take of an algorithm of one's own, and what it is to refuse."""
 
-from __future__ import annotations
-
 import codecs
 from pathlib import Path
 

@@ -1,7 +1,5 @@
 """Objects that were built once: whatever becomes of them in the cache, an algorithm still runs."""
 
-from __future__ import annotations
-
 import os
 from collections.abc import Callable
 from pathlib import Path

@@ -1,7 +1,5 @@
 """A real video call: it adapts to its link, in both directions, and leaves room where it must."""
 
-from __future__ import annotations
-
 from ccplay.model.commands import Build
 from ccplay.model.network import Topology
 from ccplay.model.values import LinkSetting, Qdisc

@@ -1,7 +1,5 @@
 """What the lab says of this machine is what the machine does, as root and rootless."""
 
-from __future__ import annotations
-
 import os
 from pathlib import Path
 

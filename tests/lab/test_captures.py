@@ -1,7 +1,5 @@
 """Captures of a link: complete, bounded, readable by others, and never over another file."""
 
-from __future__ import annotations
-
 import asyncio
 import contextlib
 import os

@@ -1,7 +1,5 @@
 """Two classes at the bottleneck: each has its share, borrows the rest, and gets its own traffic."""
 
-from __future__ import annotations
-
 import asyncio
 from statistics import median
 

@@ -1,7 +1,5 @@
 """Runs on the workers of a real scheduler, which are killed and restarted under an experiment."""
 
-from __future__ import annotations
-
 import asyncio
 import contextlib
 import json

@@ -1,7 +1,5 @@
 """The second byte of IP headers on the wire: code points, ECT(1), and pings over UDP."""
 
-from __future__ import annotations
-
 import shutil
 import subprocess
 from pathlib import Path

@@ -1,7 +1,5 @@
 """A discipline of the user's own on a real path: saved, at fault and mended under a flow."""
 
-from __future__ import annotations
-
 from collections.abc import AsyncIterator, Iterator
 from contextlib import asynccontextmanager
 from pathlib import Path

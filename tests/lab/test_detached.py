@@ -1,7 +1,5 @@
 """Experiments without the machine that began them. Workers are real, their runs are no labs."""
 
-from __future__ import annotations
-
 import asyncio
 import signal
 from asyncio.subprocess import Process

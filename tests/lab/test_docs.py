@@ -1,7 +1,5 @@
 """The site builds strictly and loads nothing from elsewhere; its tutorials really work."""
 
-from __future__ import annotations
-
 import os
 import re
 import shlex

@@ -4,8 +4,6 @@ Here no packet is sent: any window can be asked for, and numbers are exact but f
 What comes out of it on a real path is the subject of test_algorithms.
 """
 
-from __future__ import annotations
-
 import ctypes
 from collections.abc import Callable
 from pathlib import Path

@@ -1,7 +1,5 @@
 """Networks of several paths: all hosts reach each other, flows spread, cables go down and up."""
 
-from __future__ import annotations
-
 import pytest
 
 from ccplay.analysis.summary import summarise

@@ -1,7 +1,5 @@
 """Workers that hang and networks that go away under an experiment. Runs are no labs."""
 
-from __future__ import annotations
-
 import asyncio
 import signal
 from collections.abc import Callable

@@ -1,7 +1,5 @@
 """A flow's times are those of its packets to the millisecond, however seldom it is sampled."""
 
-from __future__ import annotations
-
 import shutil
 import struct
 from collections.abc import Iterator

@@ -1,7 +1,5 @@
 """What a lab does with what it can't take: endless lines, and machines that allow no namespaces."""
 
-from __future__ import annotations
-
 import ctypes
 import os
 import shutil

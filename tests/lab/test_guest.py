@@ -1,7 +1,5 @@
 """What passes the border of a guest: files both ways, and the end of whoever started it."""
 
-from __future__ import annotations
-
 import asyncio
 import contextlib
 import os

@@ -1,7 +1,5 @@
 """The kernel's own disciplines and netem in the guest, and the delay line here, against tc(8)."""
 
-from __future__ import annotations
-
 from itertools import groupby, pairwise
 from statistics import fmean
 from typing import Any, TypeAlias

@@ -1,7 +1,5 @@
 """The delay line's process: forked or started anew, it obeys, has a name, and ends."""
 
-from __future__ import annotations
-
 import json
 import subprocess
 import sys

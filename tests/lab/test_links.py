@@ -5,8 +5,6 @@ each crosses one link and no other. The rate is what the kernel's stamps say of 
 stamps each as it arrives, before the delay. The delay is what the receiving program sees.
 """
 
-from __future__ import annotations
-
 import asyncio
 import selectors
 import socket

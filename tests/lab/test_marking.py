@@ -1,7 +1,5 @@
 """Marks in front of a queue from a threshold on, and what DCTCP makes of them."""
 
-from __future__ import annotations
-
 import contextlib
 import os
 import signal

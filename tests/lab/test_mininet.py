@@ -1,7 +1,5 @@
 """Mininet files run unchanged, in namespaces of their own; what leaves them is data."""
 
-from __future__ import annotations
-
 import json
 import subprocess
 import sys

@@ -4,8 +4,6 @@ Both ride in a guest. Where it is emulated its clock counts instructions, so tha
 however busy the machine is: what differs is the algorithms, not the weather.
 """
 
-from __future__ import annotations
-
 import asyncio
 from collections.abc import Sequence
 from itertools import chain

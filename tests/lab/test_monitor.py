@@ -1,7 +1,5 @@
 """What is counted beside the sweeps: ECN agreed on, payload sent, packets of each interface."""
 
-from __future__ import annotations
-
 import pytest
 
 from ccplay.model.commands import Build

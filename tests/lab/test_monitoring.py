@@ -1,7 +1,5 @@
 """Packets followed from host to host: how long each takes, and which never come."""
 
-from __future__ import annotations
-
 import os
 import signal
 import uuid

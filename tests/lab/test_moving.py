@@ -1,7 +1,5 @@
 """Links that move, on a real path: when packets depart, what is lost, and live changes."""
 
-from __future__ import annotations
-
 import os
 import random
 import signal

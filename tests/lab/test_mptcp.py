@@ -1,7 +1,5 @@
 """Flows over several paths: goodput, subflows by name, paths that go and come, refusals."""
 
-from __future__ import annotations
-
 import pytest
 
 from ccplay.bpf.support import lack as bpf_lack

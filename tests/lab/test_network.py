@@ -1,7 +1,5 @@
 """The network's physics: what is asked for is what packets meet."""
 
-from __future__ import annotations
-
 from pathlib import Path
 from statistics import NormalDist
 from typing import Any

@@ -1,7 +1,5 @@
 """What algorithms say of themselves on a real path agrees with what the path is."""
 
-from __future__ import annotations
-
 import re
 from collections.abc import AsyncIterator
 from contextlib import asynccontextmanager

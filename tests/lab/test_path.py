@@ -1,7 +1,5 @@
 """What a path is made of, link by link: MTU, delay of each hop, loss that comes again."""
 
-from __future__ import annotations
-
 import os
 
 import pytest

@@ -1,7 +1,5 @@
 """Congestion controls that are bad on purpose fail exactly the criteria that they should."""
 
-from __future__ import annotations
-
 import asyncio
 import hashlib
 from pathlib import Path

@@ -1,7 +1,5 @@
 """Queue disciplines do what was asked of them, where the kernel has them."""
 
-from __future__ import annotations
-
 from typing import Any
 
 import pytest

@@ -1,7 +1,5 @@
 """From play to script: what was done by hand, saved and run again, is done again."""
 
-from __future__ import annotations
-
 import asyncio
 import sys
 import tempfile

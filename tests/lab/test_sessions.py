@@ -1,7 +1,5 @@
 """A session of the real program is recorded automatically, and found again, however it ended."""
 
-from __future__ import annotations
-
 import json
 import os
 import signal

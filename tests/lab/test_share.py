@@ -1,7 +1,5 @@
 """A real session is shared, and watched on another terminal, from the beginning and from now."""
 
-from __future__ import annotations
-
 import os
 import subprocess
 import sys

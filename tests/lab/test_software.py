@@ -1,7 +1,5 @@
 """Disciplines in software, on a real path: what they do to delay, and that nothing gets lost."""
 
-from __future__ import annotations
-
 import os
 import signal
 from contextlib import suppress

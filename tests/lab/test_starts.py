@@ -1,7 +1,5 @@
 """What a timeline starts at one moment sends its first data together, and at that moment."""
 
-from __future__ import annotations
-
 import shutil
 from functools import partial
 from pathlib import Path

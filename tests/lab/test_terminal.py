@@ -1,7 +1,5 @@
 """A terminal that stalls costs a session nothing; one that is gone ends screen and lab."""
 
-from __future__ import annotations
-
 import asyncio
 import fcntl
 import shlex

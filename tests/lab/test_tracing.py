@@ -1,7 +1,5 @@
 """Traces of real flows: every ACK, the kernel's own values, exact states, and nothing left."""
 
-from __future__ import annotations
-
 import asyncio
 import math
 import os

@@ -1,7 +1,5 @@
 """Real traffic over a real network: it starts, is seen, switches, ends, and says why it died."""
 
-from __future__ import annotations
-
 import contextlib
 import signal
 import socket

@@ -1,7 +1,5 @@
 """Cross traffic over a real network: at its rate, counted at both ends, in its own class."""
 
-from __future__ import annotations
-
 from pathlib import Path
 
 import pytest

@@ -1,7 +1,5 @@
 """Undo on a real lab: what the kernel reports is again what it reported before."""
 
-from __future__ import annotations
-
 from typing import Any
 
 import pytest

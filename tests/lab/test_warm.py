@@ -1,7 +1,5 @@
 """Labs that one warm process forks: like those that are spawned, in all that can be seen."""
 
-from __future__ import annotations
-
 import os
 import signal
 from collections.abc import AsyncIterator, Iterator, Sequence

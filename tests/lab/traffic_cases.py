@@ -1,7 +1,5 @@
 """What tests of traffic and capabilities do inside their namespaces; each returns plain JSON."""
 
-from __future__ import annotations
-
 import asyncio
 import os
 import socket

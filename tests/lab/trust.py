@@ -5,8 +5,6 @@ did not keep time by its own judgement, and is skipped with that reason where no
 Where tests run side by side, one that fails at last is tried again alone, see ``tests.__main__``.
 """
 
-from __future__ import annotations
-
 import functools
 import inspect
 from collections.abc import Callable, Iterator

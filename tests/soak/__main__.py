@@ -6,8 +6,6 @@ failure are printed at the end; the exit code is 1 if there was a failure. With 
 random processes of random labs are killed, see ``tests.soak.kills``.
 """
 
-from __future__ import annotations
-
 import argparse
 import os
 import random

@@ -5,8 +5,6 @@ the program is the foreground job of this process, which takes the terminal back
 stopped and resumes the job on SIGUSR1, as ``fg`` does.
 """
 
-from __future__ import annotations
-
 import fcntl
 import os
 import signal

@@ -1,7 +1,5 @@
 """Random keys: every key of the screen, dialogs filled in, the palette, mouse and paste."""
 
-from __future__ import annotations
-
 import random
 
 from ccplay.ui.main_screen import MainScreen

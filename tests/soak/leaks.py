@@ -1,7 +1,5 @@
 """Finds what a session leaves behind: processes, interfaces, mounts, rules, BPF programs."""
 
-from __future__ import annotations
-
 import contextlib
 import time
 

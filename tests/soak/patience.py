@@ -1,7 +1,5 @@
 """Limits the time that a program may take to end, except for time without a CPU."""
 
-from __future__ import annotations
-
 import re
 import time
 from collections.abc import Callable

@@ -1,7 +1,5 @@
 """Acts on a program while it runs: keys, resizes, stalls, kills, Ctrl-Z."""
 
-from __future__ import annotations
-
 import contextlib
 import random
 import time

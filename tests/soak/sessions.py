@@ -1,7 +1,5 @@
 """Runs a session: a live screen, a replay or a headless run; checks its end and its recording."""
 
-from __future__ import annotations
-
 import contextlib
 import os
 import random

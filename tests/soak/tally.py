@@ -1,7 +1,5 @@
 """The counts of a soak, the memory of its programs, and the tables at its end."""
 
-from __future__ import annotations
-
 import contextlib
 import statistics
 from collections import Counter, defaultdict

@@ -1,7 +1,5 @@
 """Runs a program on its own pseudo-terminal, which is read, or not read for a while."""
 
-from __future__ import annotations
-
 import contextlib
 import fcntl
 import os

@@ -1,7 +1,5 @@
 """Hand-made labs: a dumbbell on a kernel with few algorithms and queues, or with all of them."""
 
-from __future__ import annotations
-
 from ccplay.model.disciplines import DISCIPLINES
 from ccplay.model.events import Hello, HostChanged, LinkChanged, Ready
 from ccplay.model.network import Link, Network, Node, Topology

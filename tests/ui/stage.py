@@ -1,7 +1,5 @@
 """A plain screen on which dialogs, palette and help open, with what they need of the real one."""
 
-from __future__ import annotations
-
 from collections.abc import Callable
 from dataclasses import dataclass, field
 from typing import ClassVar

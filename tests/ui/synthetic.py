@@ -1,7 +1,5 @@
 """A synthetic but plausible session: sawtooth flows through a queue that fills and drops."""
 
-from __future__ import annotations
-
 from collections.abc import AsyncIterator, Iterator
 from dataclasses import dataclass
 

@@ -1,7 +1,5 @@
 """A key captures packets of a chosen link, and the screen shows that the capture runs and ends."""
 
-from __future__ import annotations
-
 from collections.abc import Iterator
 
 import pytest

@@ -1,7 +1,5 @@
 """Cells written directly to the terminal always show what Textual's own full redraw would."""
 
-from __future__ import annotations
-
 import re
 from collections.abc import AsyncIterator, Callable
 from contextlib import asynccontextmanager

@@ -1,7 +1,5 @@
 """The screen shows how the user's own discipline is chosen, replaced when saved, or fails."""
 
-from __future__ import annotations
-
 import asyncio
 import itertools
 from collections.abc import AsyncIterator, Iterator

@@ -1,7 +1,5 @@
 """The large drawing of the network, and the dialog that requests another network."""
 
-from __future__ import annotations
-
 from collections.abc import Iterator
 
 import msgspec

@@ -1,7 +1,5 @@
 """One key puts CAKE on both directions of a line and takes it off; a mark says what that did."""
 
-from __future__ import annotations
-
 from ccplay.model.commands import SetQdisc
 from ccplay.model.events import Ready
 from ccplay.model.values import Feature

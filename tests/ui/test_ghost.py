@@ -1,7 +1,5 @@
 """The ghost is drawn under the session; a key and a dialog choose it."""
 
-from __future__ import annotations
-
 import time
 from collections.abc import AsyncIterator, Callable, Iterator
 from contextlib import asynccontextmanager

@@ -1,7 +1,5 @@
 """A spectator sees whatever a presenter may send within the types of its frames."""
 
-from __future__ import annotations
-
 import json
 import random
 import socket

@@ -1,7 +1,5 @@
 """Leaving asks only if a session would be lost; earlier sessions are offered as ghosts."""
 
-from __future__ import annotations
-
 from collections.abc import AsyncIterator
 from contextlib import asynccontextmanager
 from pathlib import Path

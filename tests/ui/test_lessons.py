@@ -1,7 +1,5 @@
 """A lesson next to the network has pages, answers by keys, revealed results and votes."""
 
-from __future__ import annotations
-
 from collections.abc import AsyncIterator
 from contextlib import asynccontextmanager
 from pathlib import Path

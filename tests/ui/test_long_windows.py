@@ -1,7 +1,5 @@
 """Windows of minutes stay legible: no plot is solid, and axes can be logarithmic or held."""
 
-from __future__ import annotations
-
 from itertools import pairwise
 
 import pytest

@@ -1,7 +1,5 @@
 """The main screen sends commands by keys, shows the past, and reports the end of a session."""
 
-from __future__ import annotations
-
 import asyncio
 import gc
 import itertools

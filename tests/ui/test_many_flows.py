@@ -1,7 +1,5 @@
 """Many flows can be shown alone, grouped, sorted and filtered; the table has enough rows."""
 
-from __future__ import annotations
-
 from ccplay.traffic.download import DownloadEnded, DownloadStarted
 from ccplay.ui import lineup
 from ccplay.ui.cells import Sheet

@@ -1,7 +1,5 @@
 """Marks are set at the cursor, and can be changed, moved and removed."""
 
-from __future__ import annotations
-
 import pytest
 from textual.pilot import Pilot
 

@@ -1,7 +1,5 @@
 """A misbehaving algorithm is shown with its reason, as of the moment shown."""
 
-from __future__ import annotations
-
 from collections.abc import Iterator
 
 import pytest

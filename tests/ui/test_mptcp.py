@@ -1,7 +1,5 @@
 """A flow over several paths is shown as a connection and its subflows, each counted once."""
 
-from __future__ import annotations
-
 from collections.abc import Iterator
 
 from msgspec.structs import replace

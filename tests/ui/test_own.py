@@ -1,7 +1,5 @@
 """The screen shows own values of algorithms below the selected flow, as of the playhead."""
 
-from __future__ import annotations
-
 from collections.abc import Iterator
 
 import pytest

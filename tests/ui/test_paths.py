@@ -1,7 +1,5 @@
 """A key routes traffic over the next path, and the palette offers each path."""
 
-from __future__ import annotations
-
 from ccplay.model.commands import SetPath
 from ccplay.model.events import FlowPath
 from ccplay.model.network import Topology

@@ -1,7 +1,5 @@
 """Pictures and casts of recordings equal the screen cell by cell, without a terminal."""
 
-from __future__ import annotations
-
 import io
 import json
 import sys

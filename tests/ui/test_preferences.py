@@ -1,7 +1,5 @@
 """Preferences set keys, one large plot and bold lines, and the choices made are kept."""
 
-from __future__ import annotations
-
 from pathlib import Path
 
 import pytest

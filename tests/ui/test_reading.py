@@ -1,7 +1,5 @@
 """The screen of a long recording appears at once, and shows the requested moment once read."""
 
-from __future__ import annotations
-
 import asyncio
 import json
 from collections.abc import AsyncIterator, Callable

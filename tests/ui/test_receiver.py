@@ -1,7 +1,5 @@
 """The receiver's table on the screen has rows up to the moment shown and the checkpoint."""
 
-from __future__ import annotations
-
 import re
 from collections.abc import Awaitable, Callable, Iterator
 

@@ -1,7 +1,5 @@
 """A key saves a session as a scenario: live, frozen or replayed, and never over a file unasked."""
 
-from __future__ import annotations
-
 from collections.abc import Awaitable, Callable
 from pathlib import Path
 

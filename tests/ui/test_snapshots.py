@@ -1,7 +1,5 @@
 """The screen equals its snapshots at fixed moments of a recording."""
 
-from __future__ import annotations
-
 import asyncio
 from collections.abc import Awaitable, Callable
 from pathlib import Path

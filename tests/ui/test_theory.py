@@ -1,7 +1,5 @@
 """A key draws theory over a flow's cwnd, without a change of the measured line or its axis."""
 
-from __future__ import annotations
-
 import asyncio
 from collections.abc import AsyncIterator
 from contextlib import asynccontextmanager

@@ -1,7 +1,5 @@
 """A key traces a flow: its row shows the trace, plots draw it when zoomed in, or it is refused."""
 
-from __future__ import annotations
-
 from collections.abc import Iterator
 
 import pytest

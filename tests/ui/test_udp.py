@@ -1,7 +1,5 @@
 """A key starts cross traffic, the table shows it, and it can be selected and stopped."""
 
-from __future__ import annotations
-
 from collections.abc import Iterator
 
 import pytest

@@ -1,7 +1,5 @@
 """Undo and redo work by key and in the palette, live or frozen, but not in a recording."""
 
-from __future__ import annotations
-
 from collections.abc import AsyncIterator
 from contextlib import asynccontextmanager
 

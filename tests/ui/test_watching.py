@@ -1,7 +1,5 @@
 """A spectator's screen, connected by a real socket, follows the presenter or roams."""
 
-from __future__ import annotations
-
 import asyncio
 import contextlib
 import os

@@ -1,7 +1,5 @@
 """Captions are legible, cut texts end in an ellipsis, and toasts cover nothing new."""
 
-from __future__ import annotations
-
 from collections.abc import Iterator
 from functools import partial
 

@@ -1,7 +1,5 @@
 """Reads the screen as text."""
 
-from __future__ import annotations
-
 from ccplay.ui.app import CcplayApp
 from ccplay.ui.cells import Sheet
 

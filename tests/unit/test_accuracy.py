@@ -1,7 +1,5 @@
 """An RTT that is not the links' own speaks against a run; one that a queue explains does not."""
 
-from __future__ import annotations
-
 import pytest
 
 from ccplay.analysis.trust import delay_off, judge

@@ -1,7 +1,5 @@
 """Algorithms of one's own: their names, what is said of mistakes in them, how labs hear of them."""
 
-from __future__ import annotations
-
 import os
 import shlex
 from ctypes import CDLL

@@ -1,7 +1,5 @@
 """Every live session is recorded, within bounds, where only its user looks; ``last`` names it."""
 
-from __future__ import annotations
-
 import fcntl
 import json
 import os

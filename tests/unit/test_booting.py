@@ -1,7 +1,5 @@
 """A guest that boots: how far it has come is told until the lab in it says something."""
 
-from __future__ import annotations
-
 import asyncio
 import sys
 from pathlib import Path

@@ -1,7 +1,5 @@
 """Starts that stand for several: both directions at once, several senders; and their scenario."""
 
-from __future__ import annotations
-
 from pathlib import Path
 
 import pytest

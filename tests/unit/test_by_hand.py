@@ -1,7 +1,5 @@
 """What is set by hand stays: of a timeline, that is left out which would undo it, and told."""
 
-from __future__ import annotations
-
 from collections.abc import AsyncIterator
 from pathlib import Path
 

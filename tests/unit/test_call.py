@@ -1,7 +1,5 @@
 """Video calls: the control of their rate against RFC 8698, freezes, and what a state keeps."""
 
-from __future__ import annotations
-
 import math
 
 import pytest

@@ -1,7 +1,5 @@
 """What a cluster stands on: keys, packed runs, the spool, certificates and who is refused."""
 
-from __future__ import annotations
-
 import io
 import os
 import time

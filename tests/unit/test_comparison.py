@@ -1,7 +1,5 @@
 """Comparing: what differs, by how much, and what may be said of it."""
 
-from __future__ import annotations
-
 import io
 import random
 

@@ -1,7 +1,5 @@
 """Cross traffic without a network: iperf3's words, and what a file and a state make of it."""
 
-from __future__ import annotations
-
 from pathlib import Path
 from typing import Any
 

@@ -1,7 +1,5 @@
 """The delay line's rules, without a queue of the kernel's."""
 
-from __future__ import annotations
-
 import struct
 import time
 from typing import ClassVar

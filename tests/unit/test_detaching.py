@@ -1,7 +1,5 @@
 """Ctrl-C while attached: the question comes last on the terminal."""
 
-from __future__ import annotations
-
 import os
 import signal
 import threading

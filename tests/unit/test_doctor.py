@@ -1,7 +1,5 @@
 """What ``ccplay doctor`` reports: what works, what is missing, and what cures it."""
 
-from __future__ import annotations
-
 import io
 import os
 

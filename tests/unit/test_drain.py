@@ -1,7 +1,5 @@
 """The drain meter: only time in which packets surely waited counts."""
 
-from __future__ import annotations
-
 import pytest
 
 from ccplay.lab.qdisc_counters import DrainMeter

@@ -1,7 +1,5 @@
 """Criteria of an evaluation: their files, the verdicts on runs made by hand, and the page."""
 
-from __future__ import annotations
-
 import shlex
 from html import unescape
 from itertools import pairwise

@@ -1,7 +1,5 @@
 """Every event, at its smallest and its largest, is read back from the pipe and from a recording."""
 
-from __future__ import annotations
-
 import socket
 import struct
 from pathlib import Path

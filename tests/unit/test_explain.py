@@ -1,7 +1,5 @@
 """Each sentence about a flow follows from numbers, and is left out where they do not carry it."""
 
-from __future__ import annotations
-
 from pathlib import Path
 from typing import Any
 

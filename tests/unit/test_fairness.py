@@ -1,7 +1,5 @@
 """Fairness, convergence, queueing delay, utilisation and loss of streams worked out by hand."""
 
-from __future__ import annotations
-
 import pytest
 
 from ccplay.analysis.sharing import converged_s, fairness, jain

@@ -1,7 +1,5 @@
 """Completion times of short flows as figures: a panel for each class of sizes."""
 
-from __future__ import annotations
-
 import numpy as np
 
 from ccplay.report.data.findings import distribution, distributions

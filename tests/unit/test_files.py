@@ -1,7 +1,5 @@
 """Files that are written, by root and among strangers: where to, whose they are, and what stays."""
 
-from __future__ import annotations
-
 import os
 import resource
 import stat

@@ -1,7 +1,5 @@
 """A lab is read once a frame while nothing is urgent, and never later than a quarter second."""
 
-from __future__ import annotations
-
 import array
 import asyncio
 import fcntl

@@ -1,7 +1,5 @@
 """No result above what a link's frames leave for payload is trusted; one below it is."""
 
-from __future__ import annotations
-
 import pytest
 from msgspec.structs import replace
 

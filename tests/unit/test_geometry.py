@@ -1,7 +1,5 @@
 """Drawings of networks: every node and cable has a place, in every topology that fits."""
 
-from __future__ import annotations
-
 import pytest
 from msgspec.structs import replace
 

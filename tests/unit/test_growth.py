@@ -1,7 +1,5 @@
 """Acknowledged segments over time: of single flows only, family by family."""
 
-from __future__ import annotations
-
 from itertools import pairwise
 
 import pytest

@@ -1,7 +1,5 @@
 """A guest: which kernel is taken, and how it is told what to run."""
 
-from __future__ import annotations
-
 import os
 import re
 import subprocess

@@ -1,7 +1,5 @@
 """The files of a guest: whatever becomes of one of them, the guest is refused and says which."""
 
-from __future__ import annotations
-
 import os
 import re
 from collections.abc import Callable

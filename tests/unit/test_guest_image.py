@@ -1,7 +1,5 @@
 """A guest's kernel, as distributions pack it and as an emulated guest boots it."""
 
-from __future__ import annotations
-
 import gzip
 import lzma
 import shutil

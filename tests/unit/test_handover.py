@@ -1,7 +1,5 @@
 """An experiment as data: whoever has it gives the same orders."""
 
-from __future__ import annotations
-
 import msgspec
 import pytest
 

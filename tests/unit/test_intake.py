@@ -1,7 +1,5 @@
 """Samples reach their series whenever somebody looks, and whoever comes and goes meanwhile."""
 
-from __future__ import annotations
-
 import random
 from dataclasses import dataclass, field
 from types import SimpleNamespace

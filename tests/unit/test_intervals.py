@@ -1,7 +1,5 @@
 """Bytes of each interval: of flows what was acknowledged, of UDP what arrived."""
 
-from __future__ import annotations
-
 import pytest
 
 from ccplay.model.values import Monitored

@@ -1,7 +1,5 @@
 """How a lab is started: the command line says where captures go and what its machine is called."""
 
-from __future__ import annotations
-
 import shlex
 from pathlib import Path
 

@@ -1,7 +1,5 @@
 """Rows of a link's queues: the sum first, counters that only grow."""
 
-from __future__ import annotations
-
 from ccplay.lab.qdisc_counters import LinkQueues, QdiscCounters
 
 

@@ -1,7 +1,5 @@
 """Which flows are seen and in which order: sorted, filtered, in groups; which rows are in sight."""
 
-from __future__ import annotations
-
 from types import SimpleNamespace
 from typing import Any
 

@@ -1,7 +1,5 @@
 """Whether machines differ: a difference is found if it is there, and rarely otherwise."""
 
-from __future__ import annotations
-
 import random
 
 import pytest

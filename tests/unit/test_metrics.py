@@ -1,7 +1,5 @@
 """Every number of a result has one name, and a name that means nothing is told before a run."""
 
-from __future__ import annotations
-
 from pathlib import Path
 
 import pytest

@@ -1,7 +1,5 @@
 """A cwnd that does no good is told once it lasts; what may be right never is."""
 
-from __future__ import annotations
-
 import pytest
 from rich.console import Console
 

@@ -1,7 +1,5 @@
 """When flows opened and reached their limit, from readings before and after."""
 
-from __future__ import annotations
-
 import pytest
 
 from ccplay.traffic.flow import tcp

@@ -1,7 +1,5 @@
 """What a monitor has seen of packets becomes figures of merit, words, tables and rows."""
 
-from __future__ import annotations
-
 from pathlib import Path
 
 import pytest

@@ -1,7 +1,5 @@
 """Flows over several paths: which subflows, what they have together, and what is kept of them."""
 
-from __future__ import annotations
-
 import re
 import struct
 from itertools import pairwise

@@ -1,7 +1,5 @@
 """A link's impairments are translated to netem's options, or drawn by the delay line's models."""
 
-from __future__ import annotations
-
 import math
 import struct
 from itertools import groupby

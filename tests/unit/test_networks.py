@@ -1,7 +1,5 @@
 """Networks named on the command line, and the scenario that tries one."""
 
-from __future__ import annotations
-
 import pytest
 
 from ccplay.cli import main

@@ -1,7 +1,5 @@
 """Only ``ccplay.files`` writes files: the source is searched for other calls that may."""
 
-from __future__ import annotations
-
 import ast
 from collections.abc import Iterator
 from pathlib import Path

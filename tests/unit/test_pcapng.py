@@ -1,7 +1,5 @@
 """pcap is read, and pcapng is written in the blocks of draft-ietf-opsawg-pcapng."""
 
-from __future__ import annotations
-
 import struct
 from pathlib import Path
 

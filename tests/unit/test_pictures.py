@@ -1,7 +1,5 @@
 """A picture of a frame has each dot, block and line in its place; SVG keeps text as text."""
 
-from __future__ import annotations
-
 import io
 import subprocess
 import sys

@@ -1,7 +1,5 @@
 """A plan reads the same from a dump of many sockets as reading each message by itself."""
 
-from __future__ import annotations
-
 import struct
 from collections.abc import Callable, Iterator
 

@@ -1,7 +1,5 @@
 """A plot's one description is enough for the screen and for reports, with the same unit."""
 
-from __future__ import annotations
-
 from pathlib import Path
 
 import pytest

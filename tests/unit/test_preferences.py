@@ -1,7 +1,5 @@
 """Preferences are read with every mistake named, and written safely, with the caller's rights."""
 
-from __future__ import annotations
-
 import os
 import tomllib
 from pathlib import Path

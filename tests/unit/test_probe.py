@@ -1,7 +1,5 @@
 """The probe unpacks recorded answers of a kernel."""
 
-from __future__ import annotations
-
 import base64
 import socket
 import struct

@@ -1,7 +1,5 @@
 """Queue disciplines are translated between ccplay's options and the kernel's attributes."""
 
-from __future__ import annotations
-
 import pytest
 
 from ccplay.errors import CommandError

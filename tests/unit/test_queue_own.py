@@ -1,7 +1,5 @@
 """Disciplines' own values are transmitted, bounded and kept like those of algorithms."""
 
-from __future__ import annotations
-
 import pytest
 
 from ccplay.errors import WireError

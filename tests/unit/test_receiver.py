@@ -1,7 +1,5 @@
 """The receiver's table shows bytes by whole seconds, and the same checkpoint as a result."""
 
-from __future__ import annotations
-
 import pytest
 from msgspec.structs import replace
 

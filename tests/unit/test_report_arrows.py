@@ -1,7 +1,5 @@
 """An interval that extends beyond the frame ends in an arrow, which the caption explains."""
 
-from __future__ import annotations
-
 import pytest
 
 from tests.unit.reports import case_result, case_statistics

@@ -1,7 +1,5 @@
 """Any network can be drawn: each node has a place of its own, and names are plain text."""
 
-from __future__ import annotations
-
 from itertools import pairwise
 from pathlib import Path
 from xml.etree import ElementTree as ET

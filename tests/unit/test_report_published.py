@@ -1,7 +1,5 @@
 """Published values are cited, and compared with the measured ones in a sentence."""
 
-from __future__ import annotations
-
 import io
 import re
 

@@ -1,7 +1,5 @@
 """A run's figure shows a queue in the unit of its limit, and short runs in finer intervals."""
 
-from __future__ import annotations
-
 from collections.abc import Sequence
 from itertools import pairwise
 

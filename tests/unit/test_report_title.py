@@ -1,7 +1,5 @@
 """A recording keeps the title of its scenario, which is the title of its report."""
 
-from __future__ import annotations
-
 from pathlib import Path
 
 import pytest

@@ -1,7 +1,5 @@
 """Own values that changed have panels in a report, up to a limit."""
 
-from __future__ import annotations
-
 import pytest
 
 pytest.importorskip("matplotlib")

@@ -1,7 +1,5 @@
 """Requests that build a network equal those of pyroute2's encoder, byte by byte."""
 
-from __future__ import annotations
-
 from typing import Any
 
 import pytest

@@ -1,7 +1,5 @@
 """The package has no circular imports; ``tests/house.py`` limits the sizes of its modules."""
 
-from __future__ import annotations
-
 import ast
 import functools
 from collections.abc import Mapping

@@ -1,7 +1,5 @@
 """Classes and captures in scenario files are read, and refused if they are impossible."""
 
-from __future__ import annotations
-
 from pathlib import Path
 
 import pytest

@@ -1,7 +1,5 @@
 """A comparison begins with the settings that differ, and ends with a verdict that is true."""
 
-from __future__ import annotations
-
 import io
 
 import pytest

@@ -1,7 +1,5 @@
 """Spectators receive the presenter's state, and slow or hostile ones delay nobody."""
 
-from __future__ import annotations
-
 import contextlib
 import random
 import selectors

@@ -1,7 +1,5 @@
 """Harm, starvation, settling, recovery, loss synchronisation and RPM of series made by hand."""
 
-from __future__ import annotations
-
 from collections.abc import Callable
 
 import pytest

@@ -1,7 +1,5 @@
 """A lab imports few modules before it reads its first command: each delays every start."""
 
-from __future__ import annotations
-
 import json
 import os
 import subprocess

@@ -1,7 +1,5 @@
 """Mean, spread and confidence intervals agree with published tables."""
 
-from __future__ import annotations
-
 import pytest
 
 from ccplay.analysis.statistics import statistic, student_t

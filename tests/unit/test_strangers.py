@@ -9,6 +9,7 @@ import shutil
 import subprocess
 import sys
 import textwrap
+import time
 from collections import Counter
 from collections.abc import Callable, Iterable, Iterator
 from functools import partial
@@ -65,13 +66,17 @@ from tests.unit.mutants import REAL, changed, mutants, real_lines
 
 HELLO_LINE = wire.encode(HELLO)
 FLOW = {"event": "flow-started", "t": 1, "src": "a", "dst": "b", "cc": "x", "port": 1}
-MANY_LINKS: dict[str, object] = {str(n): {} for n in range(1001)}
+MANY_LINKS = {"do": "build", "links": {str(n): {} for n in range(1001)}}
+SWEEP = {"event": "sweep", "t": 2.0}
 BLOCK = {"event": "sweeps", "t": 1.0, "after_us": [20_000] * 3}
 
 
 def recording(path: Path, records: Iterable[object], hello: bytes = HELLO_LINE) -> Path:
-    """Write a recording of these records; return its path."""
-    path.write_bytes(hello + b"".join(json.dumps(each).encode() + b"\n" for each in records))
+    """Write a recording of these records, of which bytes are lines as they are; return its path."""
+    lines = (
+        each if isinstance(each, bytes) else json.dumps(each).encode() + b"\n" for each in records
+    )
+    path.write_bytes(hello + b"".join(lines))
     return path
 
 
@@ -93,29 +98,45 @@ def hello(**changes: object) -> bytes:
 
 
 @pytest.mark.parametrize(
-    ("record", "reason"),
+    ("records", "reason"),
     [
-        (of_flow("ca_state", 7), "ca_state 7 is not 0 to 4"),
-        (of_flow("ca_state", [4, 0, 1, 0]), "ca_state 5 is not 0 to 4"),
-        (of_flow("ca_state", {"0": 0, "2": 5}), "ca_state 5 is not 0 to 4"),
-        (of_flow("ca_state", [None, 3, None, 2]), "ca_state 5 is not 0 to 4"),
-        (of_flow("ca_state", [-1, 0, 0, 0]), "ca_state: a count below 0"),
-        (of_flow("cwnd", [5, -3, -3, 9]), "cwnd: a count below 0"),
-        (of_flow("cwnd", [None, 2, None, -3]), "cwnd: a count below 0"),
-        ({"event": "ca-state-changed", "t": 1, "flow": "1", "ca_state": 5}, "ca_state"),
-        ({"event": "log", "t": 1, "level": "info", "text": "x" * (1 << 20)}, "a line of 1,048,"),
+        ([SWEEP, SWEEP | {"t": 1.0}], "x:4: time goes back, from 2.000000 to 1.000000 s"),
+        ([SWEEP | {"t": -1.0}], "x:3: not an event"),
+        ([b'{"event":"ready","t":1e400}\n'], "x:3: "),
+        ([SWEEP | {"t": 1e12}], "x:3: "),
+        ([BLOCK | {"after_us": 20_000}], "x:3: event 'sweeps'"),
+        ([BLOCK | {"after_us": [-1]}], "x:3: event 'sweeps'"),
+        ([{"event": "ping-sample", "t": 1, "ping": "p", "seq": 1, "rtt_us": 1e300}], "x:3: "),
+        ([flow("1/2")], "x:3: event 'flow-started'"),
+        ([flow(1) | {"streams": 10**9}], "x:3: event 'flow-started'"),
+        ([flow(n) | {"streams": 128} for n in range(2, 99)], "x:81: more than"),
+        ([b'{"event":"ready","t":1,"x":' + b"[" * 100_000 + b"\n"], "x:3: "),
+        ([b'{"event":"log","t":1,"level":"info","text":"\xff"}\n'], "x:3: "),
+        ([b'{"event":"log","t":1,"level":"info","text":"\\ud800"}\n'], "x:3: "),
+        ([b"\x1b]0;owned\x07\n"], r"x:3: not an event: �\]0;owned�"),
+        ([b"\n"], "x:3: not an event"),
+        ([of_flow("ca_state", 7)], "x:3: .*ca_state 7 is not 0 to 4"),
+        ([of_flow("ca_state", [4, 0, 1, 0])], "x:3: .*ca_state 5 is not 0 to 4"),
+        ([of_flow("ca_state", {"0": 0, "2": 5})], "x:3: .*ca_state 5 is not 0 to 4"),
+        ([of_flow("ca_state", [None, 3, None, 2])], "x:3: .*ca_state 5 is not 0 to 4"),
+        ([of_flow("ca_state", [-1, 0, 0, 0])], "x:3: .*ca_state: a count below 0"),
+        ([of_flow("cwnd", [5, -3, -3, 9])], "x:3: .*cwnd: a count below 0"),
+        ([of_flow("cwnd", [None, 2, None, -3])], "x:3: .*cwnd: a count below 0"),
+        ([{"event": "ca-state-changed", "t": 1, "flow": "1", "ca_state": 5}], "x:3: .*ca_state"),
         (
-            {"event": "applied", "t": 1, "command": {"do": "build", "links": MANY_LINKS}},
-            "length <= 1000",
+            [{"event": "log", "t": 1, "level": "info", "text": "x" * (1 << 20)}],
+            "x:3: .*a line of 1,048,",
         ),
+        ([{"event": "applied", "t": 1, "command": MANY_LINKS}], "x:3: .*length <= 1000"),
     ],
-)  # fmt: skip
-def test_a_value_that_no_kernel_tells_is_refused(
-    tmp_path: Path, record: dict[str, Any], reason: str
+)
+def test_what_would_lead_the_reader_astray_is_refused_with_its_line(
+    tmp_path: Path, records: list[object], reason: str
 ) -> None:
-    path = recording(tmp_path / "x", [flow(1), record])
-    with pytest.raises(RecordingError, match=f"x:3: .*{reason}"):
+    path = recording(tmp_path / "x", [flow(1), *records])
+    with pytest.raises(RecordingError, match=reason) as caught:
         read_recording(path)
+    assert wire.printable(str(caught.value)) == str(caught.value)
 
 
 @pytest.mark.parametrize(
@@ -134,6 +155,16 @@ def test_queues_are_bounded(tmp_path: Path) -> None:
     rows = {"link": names, "kind": ["x"] * len(names), "fields": {}}
     with pytest.raises(RecordingError, match="x:2: more than 1,000 queues"):
         read_recording(recording(tmp_path / "x", [BLOCK | {"qdisc": rows}]))
+
+
+def test_a_line_without_end_is_not_read_to_its_end(tmp_path: Path) -> None:
+    path = tmp_path / "x"
+    with path.open("wb") as file:
+        file.truncate(10**12)
+    with pytest.raises(RecordingError, match="longer than"):
+        read_recording(path)
+    with pytest.raises(RecordingError, match="not a regular file"):
+        read_recording(Path("/dev/zero"))
 
 
 # --- memory -------------------------------------------------------------------------------------
@@ -341,12 +372,15 @@ def test_a_mutant_is_a_state_or_an_error_with_its_place(tmp_path: Path) -> None:
     path, read = tmp_path / "x", 0
     for mutant in mutants(300, seed=1):
         path.write_bytes(mutant)
+        began = time.process_time()
         try:
             read_recording(path)
         except RecordingError as error:
             assert str(error).startswith(f"{path}:")  # noqa: PT017 - it need not be refused
         else:
             read += 1
+        # A slow machine may take seconds; more would be a hang.
+        assert time.process_time() - began < 20
     # Both must happen often, or the mutants would show little.
     assert 30 < read < 270
 

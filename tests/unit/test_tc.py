@@ -1,7 +1,5 @@
 """Queues, links and classes are expressed as commands of tc(8)."""
 
-from __future__ import annotations
-
 from typing import Any
 
 import msgspec

@@ -1,7 +1,5 @@
 """Epochs begin where cwnd was reduced, and the windows of Reno and CUBIC are those of the RFCs."""
 
-from __future__ import annotations
-
 from collections.abc import Iterable
 
 import pytest

@@ -1,7 +1,5 @@
 """A network's plan has its names, addresses, links, paths and observed queues."""
 
-from __future__ import annotations
-
 import socket
 from collections import Counter
 from typing import cast

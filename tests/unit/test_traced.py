@@ -1,7 +1,5 @@
 """Figures show traces where they exist, and samples elsewhere; exports have both."""
 
-from __future__ import annotations
-
 import csv
 from pathlib import Path
 
@@ -72,6 +70,7 @@ def test_a_line_is_of_acks_where_they_are_and_of_samples_elsewhere(flow: Flow) -
     assert line.t == sorted(line.t)
     assert between(line, 0.0, 0.99) == {7.0}
     assert between(line, 1.0, 1.4) == set(map(float, range(10, 50)))
+    assert between(line, 1.4, 2.005) == {25.0}, "up to the last ACK"
     assert between(line, 2.01, 2.99) == {7.0}
     assert between(line, 3.0, 3.4) == {30.0}
 
@@ -91,12 +90,27 @@ def test_the_first_reduction_has_room_around_it(flow: Flow) -> None:
     assert scene.first_reduction(flow) is None
 
 
-def test_a_trace_that_begins_in_a_reduction_shows_none(flow: Flow) -> None:
+@pytest.mark.parametrize(
+    ("changes", "acks_s", "shown"),
+    [
+        ({1.0: 3}, 1.0, None),
+        ({1.0: 0, 1.2: 1, 1.4: 0}, 1.0, None),
+        ({1.0: 0, 1.2: 1, 1.4: 2, 1.6: 1, 1.7: 0}, 1.0, (1.3, 1.7)),
+        ({1.0: 0, 1.4: 3}, 0.6, (1.3, 1.7)),
+        ({1.0: 0, 1.4: 3}, 1.0, (1.3, 1.9)),
+    ],
+    ids=["it began before", "Disorder", "CWR", "up to the last ACK", "ten RTTs"],
+)
+def test_the_period_of_a_reduction(
+    changes: dict[float, int], acks_s: float, shown: tuple[float, float] | None
+) -> None:
+    """A reduction lasts until Open or Disorder, but is shown for at most ten RTTs of 50 ms."""
     state = LabState()
-    begun, first, *_ = events()
-    for event in (begun, first, CaStateChanged(t=1.0, flow="1", ca_state=3)):
-        state.apply(event)
-    assert scene.first_reduction(state.flows["1"]) is None
+    state.apply(events()[0])
+    state.apply(acks(1.0, [30] * round(acks_s * 100 + 1)))
+    for t, ca_state in changes.items():
+        state.apply(CaStateChanged(t=t, flow="1", ca_state=ca_state))
+    assert scene.first_reduction(state.flows["1"]) == (shown and pytest.approx(shown))
 
 
 def test_traces_are_exported(tmp_path: Path) -> None:

@@ -1,7 +1,5 @@
 """Records of the ring buffer become trace events, which the state applies."""
 
-from __future__ import annotations
-
 import struct
 from pathlib import Path
 

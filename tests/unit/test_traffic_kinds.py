@@ -1,7 +1,5 @@
 """Every kind of traffic is kept, summed up and shown: the tables of kinds are consistent."""
 
-from __future__ import annotations
-
 import msgspec
 import pytest
 

@@ -1,7 +1,5 @@
 """The output of ping and wget is read."""
 
-from __future__ import annotations
-
 import pytest
 from hypothesis import given
 from hypothesis import strategies as st

@@ -1,7 +1,5 @@
 """Commands by hand can be undone and redone: every command has an inverse."""
 
-from __future__ import annotations
-
 import asyncio
 from typing import Any, get_args
 

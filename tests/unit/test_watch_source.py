@@ -1,7 +1,5 @@
 """A spectator's stream has the limits of a recording, whoever sends it."""
 
-from __future__ import annotations
-
 import asyncio
 import random
 import socket

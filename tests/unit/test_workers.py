@@ -1,7 +1,5 @@
 """Runs over several machines: spread evenly, repeated elsewhere first, none lost with a worker."""
 
-from __future__ import annotations
-
 import asyncio
 from collections import Counter
 from collections.abc import Callable, Sequence

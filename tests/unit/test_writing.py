@@ -1,7 +1,5 @@
 """A session saved as a scenario describes exactly what was built and done, and when."""
 
-from __future__ import annotations
-
 import heapq
 import re
 from collections.abc import Iterator

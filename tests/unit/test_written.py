@@ -1,7 +1,5 @@
 """Networks written out in a scenario have the given nodes and links; mistakes have their lines."""
 
-from __future__ import annotations
-
 from pathlib import Path
 
 import pytest

@@ -1,7 +1,5 @@
 """How well colours are told apart: WCAG contrast, and distance as the colour-blind see it."""
 
-from __future__ import annotations
-
 import math
 from collections.abc import Sequence
 from itertools import combinations

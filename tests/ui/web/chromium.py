@@ -1,7 +1,5 @@
 """A real headless Chromium, controlled by the DevTools protocol."""
 
-from __future__ import annotations
-
 import asyncio
 import contextlib
 import itertools

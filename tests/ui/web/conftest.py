@@ -1,7 +1,5 @@
 """A session that is shared and served to browsers, with events from the test."""
 
-from __future__ import annotations
-
 import asyncio
 from collections.abc import AsyncIterator, Iterator
 from pathlib import Path

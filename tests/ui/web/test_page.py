@@ -1,7 +1,5 @@
 """The page works in a real browser: its contents, keys and themes, and without a server."""
 
-from __future__ import annotations
-
 import asyncio
 import json
 from collections.abc import AsyncIterator

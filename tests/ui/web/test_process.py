@@ -1,7 +1,5 @@
 """The process that serves browsers is started by a presenter, by a key, or as a command."""
 
-from __future__ import annotations
-
 import os
 import subprocess
 import sys

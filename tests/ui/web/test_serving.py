@@ -1,7 +1,5 @@
 """The server for browsers shows everything to those with the link, and nothing to others."""
 
-from __future__ import annotations
-
 import asyncio
 import contextlib
 import random

@@ -1,7 +1,5 @@
 """A real browser shows a lesson as text, and votes by tap, key and field."""
 
-from __future__ import annotations
-
 import asyncio
 from collections.abc import AsyncIterator
 

@@ -1,7 +1,5 @@
 """A faulty discipline of the user's own is replaced by a FIFO, without a loss of packets."""
 
-from __future__ import annotations
-
 from collections.abc import Iterator
 
 import pytest

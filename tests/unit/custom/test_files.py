@@ -1,7 +1,5 @@
 """The user's own disciplines are files with a name and parameters, which scenarios may set."""
 
-from __future__ import annotations
-
 from pathlib import Path
 
 import pytest

@@ -1,7 +1,5 @@
 """CAKE in software has host fairness, tins and COBALT, and refuses the options it lacks."""
 
-from __future__ import annotations
-
 from collections import Counter
 
 import pytest

@@ -1,7 +1,5 @@
 """PRIO and DRR classify packets, queue each class in a discipline, and report on each class."""
 
-from __future__ import annotations
-
 import pytest
 
 from ccplay.lab.disciplines.base import ECT_0

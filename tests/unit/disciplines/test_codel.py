@@ -1,7 +1,5 @@
 """CoDel starts, stops and resumes dropping as in RFC 8289."""
 
-from __future__ import annotations
-
 from itertools import accumulate
 from math import sqrt
 

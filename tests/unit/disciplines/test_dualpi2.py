@@ -1,7 +1,5 @@
 """DualPI2 has the gains, coupling, step and share of the classic queue of RFC 9332."""
 
-from __future__ import annotations
-
 from collections import Counter
 
 import pytest

@@ -1,7 +1,5 @@
 """FQ, SFQ, DRR and PRIO have their order of service, shares in bytes, and drops when full."""
 
-from __future__ import annotations
-
 from collections import Counter
 
 import pytest

@@ -1,7 +1,5 @@
 """pfifo and bfifo in software drop at the tail, as net/sched/sch_fifo.c does."""
 
-from __future__ import annotations
-
 import pytest
 
 from tests.unit.disciplines.traces import discipline, packet

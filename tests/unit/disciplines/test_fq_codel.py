@@ -1,7 +1,5 @@
 """FQ-CoDel serves flows in order, shares bytes and drops as in RFC 8290."""
 
-from __future__ import annotations
-
 from collections import Counter
 
 from ccplay.lab.disciplines.base import spread

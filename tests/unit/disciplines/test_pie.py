@@ -1,7 +1,5 @@
 """PIE and FQ-PIE adjust their probability, and spare packets, as in RFC 8033."""
 
-from __future__ import annotations
-
 import pytest
 
 from ccplay.lab.disciplines.base import ECT_0

@@ -1,7 +1,5 @@
 """RED and CHOKe average, drop, space their drops and adapt as in their papers."""
 
-from __future__ import annotations
-
 from collections import Counter
 
 import pytest

@@ -1,7 +1,5 @@
 """Every discipline in software is complete and counts correctly."""
 
-from __future__ import annotations
-
 import random
 
 import pytest

@@ -1,7 +1,5 @@
 """Packet traces through a discipline: packets that arrive, and those it sends, drops or marks."""
 
-from __future__ import annotations
-
 from collections.abc import Iterable
 from dataclasses import dataclass, field
 

@@ -1,7 +1,5 @@
 """The page that a student hands in has answers, measured values, figures and the scenario."""
 
-from __future__ import annotations
-
 from pathlib import Path
 
 import pytest

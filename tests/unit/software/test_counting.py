@@ -1,7 +1,5 @@
 """A queue in software is counted: in histograms, shared memory, rows of a sweep, and by flow."""
 
-from __future__ import annotations
-
 import socket
 import struct
 from functools import partial

@@ -1,7 +1,5 @@
 """A queue in software paces packets, keeps them when disciplines change, and can fall back."""
 
-from __future__ import annotations
-
 from array import array
 from pathlib import Path
 from typing import cast

@@ -1,7 +1,5 @@
 """Sojourn times are counted in a queue's histogram and become a report's distribution."""
 
-from __future__ import annotations
-
 import pytest
 
 from ccplay.lab import software_shared

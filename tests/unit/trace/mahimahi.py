@@ -4,8 +4,6 @@ Written from the words of src/frontend/link_queue.cc, not from ``ccplay.trace.sc
 without any arithmetic of repetitions.
 """
 
-from __future__ import annotations
-
 from collections import deque
 from collections.abc import Iterator, Sequence
 

@@ -1,7 +1,5 @@
 """``ccplay trace``: what it draws, makes and imports."""
 
-from __future__ import annotations
-
 import json
 import struct
 from pathlib import Path

@@ -1,7 +1,5 @@
 """Files of traces: what they mean, where they are refused, and that a hostile one is bounded."""
 
-from __future__ import annotations
-
 import os
 from array import array
 from pathlib import Path

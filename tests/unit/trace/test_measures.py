@@ -1,7 +1,5 @@
 """What is measured of a link that moves: its use, the delay it causes, and its base RTT."""
 
-from __future__ import annotations
-
 import pytest
 
 from ccplay.analysis import explain

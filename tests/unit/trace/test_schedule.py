@@ -1,7 +1,5 @@
 """The clock of a link that moves, against mahimahi's definition and against plain sums."""
 
-from __future__ import annotations
-
 import math
 import random
 from array import array

@@ -1,7 +1,5 @@
 """A browser has one vote on the question that is open, and nothing else that it sends counts."""
 
-from __future__ import annotations
-
 import itertools
 import random
 from dataclasses import dataclass, field

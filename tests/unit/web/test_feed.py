@@ -1,7 +1,5 @@
 """What a page is sent is what the state has, and nothing has to be sent twice."""
 
-from __future__ import annotations
-
 import asyncio
 from dataclasses import dataclass, field
 from itertools import pairwise

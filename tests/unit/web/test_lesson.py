@@ -1,7 +1,5 @@
 """A lesson's page as a browser has it: words, known elements, and nothing before its time."""
 
-from __future__ import annotations
-
 from collections.abc import Iterator
 from pathlib import Path
 

@@ -1,7 +1,5 @@
 """A browser that is slow loses its place, and receives the newest state; links and places."""
 
-from __future__ import annotations
-
 import asyncio
 import importlib
 import os
