@@ -27,7 +27,6 @@ from ccplay.model.events import (
     CaptureEnded,
     CaptureStarted,
     Failed,
-    Hello,
     HostChanged,
     LinkChanged,
     Ready,
@@ -36,10 +35,10 @@ from ccplay.model.events import (
 )
 from ccplay.model.network import Network, Topology
 from ccplay.model.topologies import plan
-from ccplay.model.values import Capabilities, LinkSetting, Qdisc, TrafficClass
-from ccplay.stream import wire
+from ccplay.model.values import LinkSetting, Qdisc, TrafficClass
 from ccplay.traffic.flow import FlowEnded, FlowStarted, StartFlow, StopFlow
 from ccplay.traffic.ping import PingEnded, PingStarted, StartPing, StopPing
+from tests.events import HELLO
 
 PFIFO = Qdisc(kind="pfifo", options={"limit": 100})
 CODEL = Qdisc(kind="codel", options={"target": 5000})
@@ -81,23 +80,7 @@ class FakeLab:
         )
 
     async def events(self) -> AsyncIterator[Event]:
-        capabilities = Capabilities(
-            kernel="",
-            privilege="root",
-            congestion_controls=[],
-            qdiscs=[],
-            delay_engines=[],
-            tools=[],
-        )
-        yield Hello(
-            t=0.0,
-            format=wire.FORMAT,
-            version="0",
-            wall_time=0.0,
-            sample_hz=50,
-            capabilities=capabilities,
-            network=self.network,
-        )
+        yield replace(HELLO, network=self.network)
         for name, setting in self.links.items():
             yield self._changed(name, setting)
         for host, cc in self.hosts.items():

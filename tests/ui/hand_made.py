@@ -1,12 +1,14 @@
 """Hand-made labs: a dumbbell on a kernel with few algorithms and queues, or with all of them."""
 
+from msgspec.structs import replace
+
 from ccplay.model.disciplines import DISCIPLINES
-from ccplay.model.events import Hello, HostChanged, LinkChanged, Ready
+from ccplay.model.events import HostChanged, LinkChanged, Ready
 from ccplay.model.network import Link, Network, Node, Topology
 from ccplay.model.values import Capabilities, Feature, LinkSetting, Qdisc
 from ccplay.state.lab_state import LabState
-from ccplay.stream.wire import FORMAT
 from ccplay.traffic.flow import FlowStarted
+from tests.events import HELLO
 
 ALGORITHMS = {
     "reno": "the classic: adds one segment a round trip, halves on loss (RFC 5681)",
@@ -69,17 +71,8 @@ def dumbbell(pairs: int = 2) -> Network:
 def lab(*, full: bool = False, flows: int = 1, pairs: int = 2) -> LabState:
     """Return a ready lab of 10 Mbit/s, 20 ms base RTT and pfifo 100, with ``flows`` running."""
     state = LabState()
-    state.apply(
-        Hello(
-            t=0.0,
-            format=FORMAT,
-            version="0.2.0",
-            wall_time=0.0,
-            sample_hz=50.0,
-            capabilities=capabilities(full=full),
-            network=dumbbell(pairs),
-        )
-    )
+    known = {"capabilities": capabilities(full=full), "network": dumbbell(pairs)}
+    state.apply(replace(HELLO, version="0.2.0", **known))
     for name, delay in (("r1->r2", 10_000), ("r2->r1", 10_000)):
         setting = LinkSetting(
             rate=10_000_000,

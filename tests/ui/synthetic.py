@@ -3,13 +3,14 @@
 from collections.abc import AsyncIterator, Iterator
 from dataclasses import dataclass
 
+from msgspec.structs import replace
+
 from ccplay.model.base import Command, Event
 from ccplay.model.commands import SetCongestionControl, SetQdisc
 from ccplay.model.events import (
     Applied,
     Building,
     Failed,
-    Health,
     Hello,
     HostChanged,
     LinkChanged,
@@ -17,10 +18,11 @@ from ccplay.model.events import (
 )
 from ccplay.model.network import Link, Network, Node, Topology
 from ccplay.model.samples import QdiscSamples, Sweep, TcpSamples
-from ccplay.model.values import Capabilities, Feature, LinkSetting, Qdisc
+from ccplay.model.values import Feature, LinkSetting, Qdisc
 from ccplay.stream.wire import UnknownEvent
 from ccplay.traffic.flow import FlowStarted, StartFlow
 from ccplay.traffic.ping import PingSample, PingStarted
+from tests.events import CAPABILITIES, HELLO, health, qdisc, tcp
 
 RATE = 10_000_000
 BASE_US = 20_000
@@ -54,23 +56,19 @@ def network(pairs: int) -> Network:
 
 def hello(pairs: int, hz: float) -> Hello:
     """Return the first event of a session."""
-    offered = [Feature(name=name, available=True) for name in ("reno", "cubic", "bbr")]
-    return Hello(
-        t=0.0,
-        format=1,
-        version="0",
-        wall_time=1.7e9,
-        sample_hz=hz,
-        capabilities=Capabilities(
-            kernel="6.18",
-            privilege="root",
-            congestion_controls=offered,
-            qdiscs=[Feature(name=name, available=True) for name in ("pfifo", "bfifo", "tbf")],
-            delay_engines=[Feature(name="delay line", available=True)],
-            tools=[],
-        ),
-        network=network(pairs),
+    known = replace(
+        CAPABILITIES,
+        kernel="6.18",
+        congestion_controls=_features("reno", "cubic", "bbr"),
+        qdiscs=_features("pfifo", "bfifo", "tbf"),
+        delay_engines=_features("delay line"),
     )
+    of_lab = {"capabilities": known, "network": network(pairs)}
+    return replace(HELLO, format=1, wall_time=1.7e9, sample_hz=hz, **of_lab)
+
+
+def _features(*names: str) -> list[Feature]:
+    return [Feature(name=name, available=True) for name in names]
 
 
 @dataclass
@@ -189,49 +187,35 @@ def _run(senders: list[Sender], pairs: int, seconds: float, hz: float) -> Iterat
             pings += 1
             yield PingSample(t=t, ping="p1", seq=pings, rtt_us=rtt_s * 1e6 + (tick * 7919 % 400))
         if tick % int(hz) == 0:
-            yield Health(
-                t=t, ticks=int(hz), missed=missed, late_p50_us=40, late_p99_us=300,
-                sweep_p50_us=150, lab_cpu=0.05, host_cpu=0.3, steal=0.0,
-            )  # fmt: skip
+            late = {"late_p50_us": 40, "late_p99_us": 300, "sweep_p50_us": 150, "host_cpu": 0.3}
+            yield health(t, ticks=int(hz), missed=missed, **late)
 
 
 def _tcp(active: list[Sender]) -> TcpSamples | None:
     if not active:
         return None
-    zeros = [0] * len(active)
-    return TcpSamples(
-        flow=[each.name for each in active],
+    return tcp(
+        [each.name for each in active],
         cc=[each.cc for each in active],
         ca_state=[each.state for each in active],
         cwnd=[int(each.cwnd) for each in active],
         ssthresh=[each.ssthresh for each in active],
         srtt_us=[int(each.srtt) for each in active],
-        rttvar_us=zeros,
-        min_rtt_us=[BASE_US] * len(active),
-        mss=[MSS] * len(active),
-        unacked=zeros,
-        lost=zeros,
-        retrans=zeros,
+        min_rtt_us=BASE_US,
+        mss=MSS,
         total_retrans=[each.retrans for each in active],
-        pacing_rate=zeros,
-        delivery_rate=zeros,
         bytes_acked=[int(each.acked) for each in active],
-        bytes_sent=zeros,
-        delivered_ce=zeros,
     )
 
 
 def _qdisc(qlen: float, limit: int, drops: int, sent: int) -> QdiscSamples:
     packets = int(min(qlen, limit))
-    return QdiscSamples(
-        link=["r1->r2", "r2->r1"],
-        kind=["pfifo", "pfifo"],
+    return qdisc(
+        ["r1->r2", "r2->r1"],
         backlog=[packets * 1514, 0],
         qlen=[packets, 0],
         drops=[drops, 0],
-        ecn_marks=[None, None],
-        overlimits=[0, 0],
-        requeues=[0, 0],
+        ecn_marks=None,
         bytes=[sent, sent // 30],
         packets=[sent // 1514, sent // 1514],
     )

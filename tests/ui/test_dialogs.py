@@ -10,6 +10,7 @@ from types import SimpleNamespace
 from typing import Any
 
 import pytest
+from msgspec.structs import replace
 from textual import timer
 from textual._xterm_parser import XTermParser
 from textual.app import ComposeResult
@@ -49,10 +50,7 @@ from ccplay.ui.dialogs_session import (
     PredictionDialog,
     SaveDialog,
 )
-from ccplay.ui.dialogs_traffic import (
-    CongestionDialog,
-    MptcpRows,
-)
+from ccplay.ui.dialogs_traffic import CongestionDialog, MptcpRows
 from ccplay.ui.help import EventsScreen, Modal
 from ccplay.ui.palette import Palette
 from ccplay.ui.themes import load_looks
@@ -63,18 +61,21 @@ from tests.ui.synthetic import SyntheticSource, stream
 
 STARTING = [starts(kind) for kind in TRAFFIC]
 FlowDialog, DownloadDialog, PingDialog, UdpDialog, ShortFlowsDialog, CallDialog = STARTING
-DIALOGS: list[Opens] = [
-    *STARTING,
-    CongestionDialog,
-    QueueDialog,
-    LinkDialog,
-    MarkDialog,
-]
+DIALOGS: list[Opens] = [*STARTING, CongestionDialog, QueueDialog, LinkDialog, MarkDialog]
 
 
 def pfifo(limit: int) -> SetQdisc:
     """Return the command for a pfifo of ``limit`` packets at the bottleneck."""
     return SetQdisc(qdisc=Qdisc(kind="pfifo", options={"limit": limit}))
+
+
+async def answers(dialog: Opens, keys: str, **of: Any) -> list[Command | None]:
+    """Return what a dialog answers to ``keys``; ``of`` describes the lab, see ``lab``."""
+    app = Stage(lab(**of), dialog)
+    async with app.run_test() as pilot:
+        await pilot.press(*keys.split())
+        await pilot.pause()
+        return app.answers
 
 
 @pytest.mark.parametrize(
@@ -168,87 +169,43 @@ def pfifo(limit: int) -> SetQdisc:
     ids=written,
 )
 async def test_keys_make_a_command(dialog: Opens, keys: str, expected: Command | None) -> None:
-    app = Stage(lab(), dialog)
-    async with app.run_test() as pilot:
-        await pilot.press(*keys.split())
-        await pilot.pause()
-        assert app.answers == [expected]
+    assert await answers(dialog, keys) == [expected]
 
 
 @pytest.mark.parametrize(
     ("dialog", "keys", "expected"),
     [
-        (PingDialog, "right tab right enter", StartPing(src="s2", dst="s1")),
-        (PingDialog, "right right left tab left enter", StartPing(src="s2", dst="d1")),
-        (FlowDialog, "down down down tab right enter", StartFlow(src="d1", dst="s1", cc="bbr")),
-        (CongestionDialog, "right tab down enter", SetCongestionControl(cc="cubic", host="s1")),
-    ],
-    ids=written,
-)
-async def test_every_key_counts_where_it_was_pressed(
-    dialog: Opens, keys: str, expected: Command
-) -> None:
-    """Each key acts on the field that had the focus when it was pressed, however fast keys come."""
-    app = Stage(lab(), dialog)
-    async with app.run_test() as pilot:
-        await pilot.pause()
-        for key in keys.split():
-            app.post_message(Key(key, None))
-        for _ in range(100):  # rounds of messages; some ten are enough
-            if app.answers:
-                break
-            await pilot.pause()
-        assert app.answers == [expected]
-
-
-@pytest.mark.parametrize(
-    ("dialog", "tabs", "expected"),
-    [
-        (FlowDialog, 9, StartFlow(src="s2", dst="d2", monitor=True)),
-        (UdpDialog, 0, StartUdp(src="s1", dst="d1", monitor=True)),
-        (UdpDialog, 5, StartUdp(src="s1", dst="d1")),
+        (FlowDialog, f"{'tab ' * 9} right enter", StartFlow(src="s2", dst="d2", monitor=True)),
+        (UdpDialog, "enter", StartUdp(src="s1", dst="d1", monitor=True)),
+        (UdpDialog, f"{'tab ' * 5} right enter", StartUdp(src="s1", dst="d1")),
     ],
 )
 async def test_traffic_is_monitored_where_that_can_be(
-    dialog: Opens, tabs: int, expected: Command
+    dialog: Opens, keys: str, expected: Command
 ) -> None:
     """Flows are monitored on request, cross traffic by default: nothing else shows it."""
-    app = Stage(lab(full=True), dialog)
-    async with app.run_test() as pilot:
-        if tabs:
-            await pilot.press(*["tab"] * tabs, "right")
-        await pilot.press("enter")
-        await pilot.pause()
-        assert app.answers == [expected]
+    assert await answers(dialog, keys, full=True) == [expected]
+
+
+OVER_MPTCP = StartFlow(src="s2", dst="d2", mptcp=True)
 
 
 @pytest.mark.parametrize(
     ("keys", "expected"),
     [
-        ("right", StartFlow(src="s2", dst="d2", mptcp=True)),
-        ("right right", StartFlow(src="s2", dst="d2", mptcp=True, subflows=4)),
+        ("right", OVER_MPTCP),
+        ("right right", replace(OVER_MPTCP, subflows=4)),
         (
             "left tab b",
-            StartFlow(
-                src="s2",
-                dst="d2",
-                mptcp=True,
-                subflows=8,
-                path_manager="kernel-subflow",
-                scheduler="burst",
-            ),
+            replace(OVER_MPTCP, subflows=8, path_manager="kernel-subflow", scheduler="burst"),
         ),
-        ("tab b", StartFlow(src="s2", dst="d2")),
+        ("tab b", replace(OVER_MPTCP, mptcp=False)),
     ],
 )
 async def test_a_flow_takes_several_paths_where_the_kernel_has_mptcp(
     keys: str, expected: StartFlow
 ) -> None:
-    app = Stage(lab(full=True), FlowDialog)
-    async with app.run_test() as pilot:
-        await pilot.press(*["tab"] * 7, *keys.split(), "enter")
-        await pilot.pause()
-        assert app.answers == [expected]
+    assert await answers(FlowDialog, f"{'tab ' * 7} {keys} enter", full=True) == [expected]
 
 
 async def test_a_kernel_without_mptcp_reports_it_in_the_flow_dialog() -> None:
@@ -266,11 +223,8 @@ async def test_a_kernel_without_mptcp_reports_it_in_the_flow_dialog() -> None:
     [("6 5 enter", SetLink(mark=65)), ("0 space p k t enter", SetLink(mark=0)), ("x enter", None)],
 )
 async def test_a_link_marks_from_a_threshold_on(keys: str, expected: SetLink | None) -> None:
-    app = Stage(lab(full=True), LinkDialog)
-    async with app.run_test() as pilot:
-        await pilot.press(*["down"] * 4, *keys.split())
-        await pilot.pause()
-        assert app.answers == ([expected] if expected else [])
+    found = await answers(LinkDialog, f"{'down ' * 4} {keys}", full=True)
+    assert found == ([expected] if expected else [])
 
 
 async def test_the_reason_why_no_link_can_mark_is_reported() -> None:
@@ -307,12 +261,9 @@ async def test_what_the_kernel_lacks_is_listed_and_refused_with_the_remedy() -> 
 
 
 async def test_the_dialog_offers_what_a_full_kernel_has() -> None:
-    app = Stage(lab(full=True), QueueDialog)
-    async with app.run_test() as pilot:
-        await pilot.press("5", "tab", "5", "0", "tab", "1", "0", "m", "s", "enter")
-        await pilot.pause()
-        qdisc = Qdisc(kind="fq_codel", options={"limit": 50, "target": 10_000})
-        assert app.answers == [SetQdisc(qdisc=qdisc)]
+    qdisc = Qdisc(kind="fq_codel", options={"limit": 50, "target": 10_000})
+    keys = "5 tab 5 0 tab 1 0 m s enter"
+    assert await answers(QueueDialog, keys, full=True) == [SetQdisc(qdisc=qdisc)]
 
 
 async def test_bad_input_reports_why_and_stays() -> None:
@@ -396,46 +347,48 @@ async def test_the_tc_line_follows_what_is_typed_and_is_copied() -> None:
 
 
 async def test_what_was_typed_for_a_kind_survives_another_kind() -> None:
-    app = Stage(lab(), QueueDialog)
-    async with app.run_test() as pilot:
-        await pilot.press("tab", "7", "shift+tab", "b", "p", "enter")
-        await pilot.pause()
-        assert app.answers == [pfifo(7)]
+    assert await answers(QueueDialog, "tab 7 shift+tab b p enter") == [pfifo(7)]
 
 
 async def test_a_wrong_value_of_another_kind_does_not_matter() -> None:
     """A wrong value in the hidden form of another kind is ignored."""
-    app = Stage(lab(), QueueDialog)
-    async with app.run_test() as pilot:
-        await pilot.press("tab", "x", "shift+tab", "b", "enter")
-        await pilot.pause()
-        assert [type(answer) for answer in app.answers] == [SetQdisc]
+    (answer,) = await answers(QueueDialog, "tab x shift+tab b enter")
+    assert isinstance(answer, SetQdisc)
 
 
+BFIFO = SetQdisc(qdisc=Qdisc(kind="bfifo", options={"limit": 4_000}))
+
+
+@pytest.mark.parametrize("opens", [False, True], ids=["open", "while it opens"])
 @pytest.mark.parametrize(
     ("dialog", "keys", "expected"),
     [
+        (PingDialog, "right tab right enter", StartPing(src="s2", dst="s1")),
+        (PingDialog, "right right left tab left enter", StartPing(src="s2", dst="d1")),
+        (FlowDialog, "down down down tab right enter", StartFlow(src="d1", dst="s1", cc="bbr")),
+        (CongestionDialog, "right tab down enter", SetCongestionControl(cc="cubic", host="s1")),
         (CongestionDialog, "3 enter", SetCongestionControl(cc="bbr", flow="1")),
+        (CongestionDialog, "down enter", SetCongestionControl(cc="bbr", flow="1")),
         (QueueDialog, "tab 2 0 enter", pfifo(20)),
         # The form of bfifo is made when bfifo is chosen.
-        (
-            QueueDialog,
-            "b tab 4 0 0 0 enter",
-            SetQdisc(qdisc=Qdisc(kind="bfifo", options={"limit": 4_000})),
-        ),
-        (CongestionDialog, "down enter", SetCongestionControl(cc="bbr", flow="1")),
+        (QueueDialog, "b tab 4 0 0 0 enter", BFIFO),
         (MarkDialog, "h i enter", Mark(text="hi")),
         (LinkDialog, "5 M b i t enter", SetLink(rate=5_000_000)),
     ],
+    ids=written,
 )
-async def test_keys_typed_while_the_dialog_opens_count(
-    dialog: Opens, keys: str, expected: Command
+async def test_every_key_counts_where_it_was_pressed(
+    dialog: Opens, keys: str, expected: Command, *, opens: bool
 ) -> None:
-    """Keys that are in the queue before the dialog is composed count, as for a fast typist."""
-    app = Stage(lab())
+    """Each key acts on the field that had the focus when it was pressed, however fast keys come.
+
+    They may even be in the queue before the dialog is composed, as those of a fast typist.
+    """
+    app = Stage(lab(), None if opens else dialog)
     async with app.run_test() as pilot:
         await pilot.pause()
-        app.open(dialog)
+        if opens:
+            app.open(dialog)
         for key in keys.split():
             app.post_message(Key(key, key if len(key) == 1 else None))
         for _ in range(100):  # rounds of messages; some ten are enough

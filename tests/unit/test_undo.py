@@ -1,6 +1,7 @@
 """Commands by hand can be undone and redone: every command has an inverse."""
 
 import asyncio
+from collections.abc import AsyncIterator
 from typing import Any, get_args
 
 import pytest
@@ -77,6 +78,15 @@ class Hand:
         return [each.text for each in self.session.state.log]
 
 
+@pytest.fixture
+async def hand() -> AsyncIterator[Hand]:
+    """Return who sends commands to a lab that is ready, and end the session."""
+    found = Hand(FakeLab())
+    await found.settle()
+    yield found
+    await found.ends()
+
+
 def test_every_command_has_an_inverse() -> None:
     commands = {each for each in get_args(Command) if each is not Build}
     commands -= {each for kind in TRAFFIC for each in (kind.start, kind.stop)}
@@ -101,10 +111,8 @@ def test_every_command_has_an_inverse() -> None:
     ids=lambda value: type(value).__name__ if not isinstance(value, str) else "",
 )
 async def test_an_undo_reports_what_it_does_and_leaves_all_as_it_was(
-    command: Command, said: str
+    hand: Hand, command: Command, said: str
 ) -> None:
-    hand = Hand(FakeLab())
-    await hand.settle()
     before = hand.lab.held
     await hand.does(command)
     after = hand.lab.held
@@ -114,11 +122,9 @@ async def test_an_undo_reports_what_it_does_and_leaves_all_as_it_was(
     assert said in hand.log
     await hand.redoes()
     assert hand.lab.held[:4] == after[:4]
-    await hand.ends()
 
 
-async def test_several_undos_go_further_back_and_redos_forward() -> None:
-    hand = Hand(FakeLab())
+async def test_several_undos_go_further_back_and_redos_forward(hand: Hand) -> None:
     await hand.does(SetQdisc(qdisc=CODEL), SetQdisc(qdisc=SHORT), SetLink(rate=1_000_000))
     done = hand.lab.held
     said = [await hand.undoes() for _ in range(3)]
@@ -134,22 +140,17 @@ async def test_several_undos_go_further_back_and_redos_forward() -> None:
     assert hand.lab.held == done
     with pytest.raises(CommandError, match="nothing was undone"):
         hand.session.redo()
-    await hand.ends()
 
 
-async def test_what_is_done_after_an_undo_ends_what_can_be_done_again() -> None:
-    hand = Hand(FakeLab())
+async def test_what_is_done_after_an_undo_ends_what_can_be_done_again(hand: Hand) -> None:
     await hand.does(SetQdisc(qdisc=CODEL))
     await hand.undoes()
     await hand.does(SetLink(rate=1_000_000))
     with pytest.raises(CommandError, match="nothing was undone"):
         hand.session.redo()
-    await hand.ends()
 
 
-async def test_commands_sent_at_once_are_each_undone_to_what_was_before_them() -> None:
-    hand = Hand(FakeLab())
-    await hand.settle()
+async def test_commands_sent_at_once_are_each_undone_to_what_was_before_them(hand: Hand) -> None:
     hand.session.send(SetQdisc(qdisc=CODEL))
     hand.session.send(SetQdisc(qdisc=SHORT))
     with pytest.raises(CommandError, match="still being carried out"):
@@ -157,11 +158,9 @@ async def test_commands_sent_at_once_are_each_undone_to_what_was_before_them() -
     await hand.settle()
     assert await hand.undoes() == "undo: queue bottleneck back to codel target 5 ms"
     assert await hand.undoes() == "undo: queue bottleneck back to pfifo 100 pkt"
-    await hand.ends()
 
 
-async def test_directions_that_differed_are_put_back_one_by_one() -> None:
-    hand = Hand(FakeLab())
+async def test_directions_that_differed_are_put_back_one_by_one(hand: Hand) -> None:
     await hand.does(SetLink(link="r1->r2", delay_us=5_000))
     await hand.does(SetLink(link="r1-r2", delay_us=50_000))
     before = {"r1->r2": 5_000, "r2->r1": 10_000}
@@ -174,39 +173,33 @@ async def test_directions_that_differed_are_put_back_one_by_one() -> None:
     await hand.undoes()
     await hand.undoes()
     assert hand.lab.links["r1->r2"] == AT_FIRST
-    await hand.ends()
 
 
-async def test_a_rate_that_was_taken_away_comes_back_with_its_queue() -> None:
-    hand = Hand(FakeLab())
+async def test_a_rate_that_was_taken_away_comes_back_with_its_queue(hand: Hand) -> None:
     await hand.does(SetQdisc(link="s1->r1", qdisc=SHORT), SetLink(link="s1->r1", rate=0))
     assert hand.lab.links["s1->r1"].qdisc is None
     await hand.undoes()
     assert hand.lab.links["s1->r1"] == replace(AT_FIRST, qdisc=SHORT)
-    await hand.ends()
 
 
-async def test_the_queue_of_a_class_goes_back_alone() -> None:
-    hand = Hand(FakeLab())
+async def test_the_queue_of_a_class_goes_back_alone(hand: Hand) -> None:
     await hand.does(SetClasses(classes=CLASSES), SetQdisc(qdisc=CODEL, traffic_class="b"))
     assert await hand.undoes() == "undo: queue bottleneck b back to pfifo 100 pkt"
     assert [each.qdisc for each in hand.lab.links["r1->r2"].classes or []] == [PFIFO, PFIFO]
-    await hand.ends()
 
 
-async def test_a_flow_goes_back_to_its_algorithm_before_any_sweep_has_seen_the_new_one() -> None:
-    hand = Hand(FakeLab())
+async def test_a_flow_goes_back_to_its_algorithm_before_any_sweep_has_seen_the_new_one(
+    hand: Hand,
+) -> None:
     await hand.does(StartFlow(cc="reno"))
     await hand.does(SetCongestionControl(flow="1", cc="bbr"))
     await hand.does(SetCongestionControl(flow="1", cc="cubic"))
     assert await hand.undoes() == "undo: flow 1 back to bbr"
     assert await hand.undoes() == "undo: flow 1 back to reno"
     assert hand.lab.flows == {"1": "reno"}
-    await hand.ends()
 
 
-async def test_a_stopped_flow_starts_again_as_it_was_under_another_name() -> None:
-    hand = Hand(FakeLab())
+async def test_a_stopped_flow_starts_again_as_it_was_under_another_name(hand: Hand) -> None:
     await hand.does(StartFlow(cc="reno", streams=2, bytes=10**9))
     await hand.does(SetCongestionControl(flow="1", cc="bbr"), StopFlow(flow="1"))
     assert await hand.undoes() == "undo: flow 1 starts again under the next free name"
@@ -216,40 +209,34 @@ async def test_a_stopped_flow_starts_again_as_it_was_under_another_name() -> Non
     # Redo stops the flow that runs now.
     await hand.redoes()
     assert hand.lab.flows == {}
-    await hand.ends()
 
 
-async def test_what_has_ended_by_itself_is_not_undone_and_the_next_undo_goes_past_it() -> None:
-    hand = Hand(FakeLab())
+async def test_what_has_ended_by_itself_is_not_undone_and_the_next_undo_goes_past_it(
+    hand: Hand,
+) -> None:
     await hand.does(SetQdisc(qdisc=CODEL), StartFlow(cc="reno"))
     hand.lab.tell(over(hand.lab.t, "1"))
     await hand.settle()
     with pytest.raises(CommandError, match="flow 1 has ended"):
         hand.session.undo()
     assert await hand.undoes() == "undo: queue bottleneck back to pfifo 100 pkt"
-    await hand.ends()
 
 
-async def test_a_capture_that_is_complete_stays_so() -> None:
-    hand = Hand(FakeLab())
+async def test_a_capture_that_is_complete_stays_so(hand: Hand) -> None:
     await hand.does(StartCapture(), StopCapture(capture="c1"))
     with pytest.raises(CommandError, match="the file of capture c1 is complete"):
         hand.session.undo()
-    await hand.ends()
 
 
-async def test_what_failed_is_nothing_to_undo() -> None:
-    hand = Hand(FakeLab())
+async def test_what_failed_is_nothing_to_undo(hand: Hand) -> None:
     await hand.does(SetQdisc(qdisc=CODEL))
     hand.session.send(SetCongestionControl(flow="9", cc="bbr"))
     await hand.settle()
     assert "no flow 9" in hand.log
     assert await hand.undoes() == "undo: queue bottleneck back to pfifo 100 pkt"
-    await hand.ends()
 
 
-async def test_a_mark_goes_back_to_its_text_and_moment() -> None:
-    hand = Hand(FakeLab())
+async def test_a_mark_goes_back_to_its_text_and_moment(hand: Hand) -> None:
     await hand.does(Mark(text="one", at=2.0))
     await hand.does(ChangeMark(name="m1", text="two"), ChangeMark(name="m1", at=1.0))
     await hand.does(RemoveMark(name="m1"))
@@ -264,17 +251,14 @@ async def test_a_mark_goes_back_to_its_text_and_moment() -> None:
     for _ in range(3):
         await hand.redoes()
     assert hand.lab.marks == {"m1": ("two", 1.0)}
-    await hand.ends()
 
 
-async def test_a_trace_ends_and_begins_again() -> None:
-    hand = Hand(FakeLab())
+async def test_a_trace_ends_and_begins_again(hand: Hand) -> None:
     await hand.does(StartFlow(), TraceFlow(flow="1"), UntraceFlow(flow="1"))
     await hand.undoes()
     assert hand.lab.traced == {"1"}
     await hand.undoes()
     assert hand.lab.traced == set()
-    await hand.ends()
 
 
 async def test_the_timeline_is_free_again_to_set_what_was_undone() -> None:
@@ -298,23 +282,20 @@ async def test_the_timeline_is_free_again_to_set_what_was_undone() -> None:
     [Build(), SetQdisc(qdisc=CODEL, link="nowhere"), StopFlow(flow="1"), Mark(text="?", name="m9")],
     ids=lambda said: type(said).__name__,
 )
-async def test_a_lab_that_says_it_did_something_else_does_no_harm(said: Command) -> None:
-    lab = FakeLab()
-    hand = Hand(lab)
-    await hand.settle()
-    lab.lies = said
+async def test_a_lab_that_says_it_did_something_else_does_no_harm(
+    hand: Hand, said: Command
+) -> None:
+    hand.lab.lies = said
     hand.session.send(SetQdisc(qdisc=SHORT))
     await hand.settle()
     with pytest.raises(CommandError, match=r"nothing to undo|no link 'nowhere'"):
         hand.session.undo()
-    lab.lies = None
+    hand.lab.lies = None
     await hand.does(SetQdisc(qdisc=CODEL))
     assert await hand.undoes() == "undo: queue bottleneck back to pfifo 20 pkt"
-    await hand.ends()
 
 
-async def test_nothing_is_undone_once_the_lab_has_ended() -> None:
-    hand = Hand(FakeLab())
+async def test_nothing_is_undone_once_the_lab_has_ended(hand: Hand) -> None:
     await hand.does(SetQdisc(qdisc=CODEL))
     await hand.ends()
     with pytest.raises(CommandError, match="the lab has ended"):
