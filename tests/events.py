@@ -9,7 +9,8 @@ from ccplay.model.events import Health, Hello
 from ccplay.model.network import Topology
 from ccplay.model.samples import QdiscSamples, TcpSamples
 from ccplay.model.topologies import plan
-from ccplay.model.values import Capabilities
+from ccplay.model.values import Capabilities, Monitored
+from ccplay.state.lab_state import LabState
 from ccplay.stream import wire
 
 CAPABILITIES = Capabilities(
@@ -38,6 +39,14 @@ HEALTH = Health(
 """The health of a good second."""
 
 
+def folded(*events: object) -> LabState:
+    """Return the state after these events."""
+    state = LabState()
+    for event in events:
+        state.apply(event)
+    return state
+
+
 def health(t: float, **changes: Any) -> Health:
     """Return the health of a good second, except for ``changes``."""
     return replace(HEALTH, t=t, **changes)
@@ -61,6 +70,14 @@ def qdisc(links: str | Iterable[str] = "r1->r2", fill: int = 0, **columns: Any) 
         **_columns(QdiscSamples.__struct_fields__, names, fill, {"kind": "pfifo"} | columns)
         | {"link": names}
     )
+
+
+def monitored(
+    sent: int, received: int, mean_us: float | None, *, size: int = 1000, **delays: float
+) -> Monitored:
+    """Return the counts of packets of ``size`` bytes; each took ``mean_us``, but for ``delays``."""
+    alike = Monitored(sent, received, received * size, mean_us, mean_us, mean_us)
+    return replace(alike, **delays)
 
 
 _NOTHING = {"cc": "reno", "ssthresh": None}

@@ -25,7 +25,7 @@ from ccplay.lab.server import make_run_private
 from ccplay.model.events import Health
 from ccplay.session import launch
 from ccplay.session.launch import WarmLabs
-from ccplay.state.lab_state import LabState
+from tests.events import folded
 from tests.lab.trust import note
 
 ROOT = Path(__file__).parents[2]
@@ -61,8 +61,7 @@ def judged(
     *_, health, result = printed.splitlines() or ["", ""]
     kept: HealthResult | None = None
     if health:
-        state = LabState()
-        state.apply(msgspec.json.decode(health, type=Health))
+        state = folded(msgspec.json.decode(health, type=Health))
         note(kept := judge(state))
     # The exit code of a guest is QEMU's.
     assert code == 0, complaints

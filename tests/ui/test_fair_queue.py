@@ -3,9 +3,9 @@
 from ccplay.model.commands import SetQdisc
 from ccplay.model.events import Ready
 from ccplay.model.values import Feature
-from ccplay.state.lab_state import LabState
 from ccplay.traffic.ping import PingSample, PingStarted
 from ccplay.ui.lab_actions import delays_around
+from tests.events import folded
 from tests.fake_lab import PFIFO
 from tests.ui.test_main import until
 from tests.ui.test_undo import changed
@@ -37,9 +37,7 @@ async def test_cake_is_taken_where_there_is_one() -> None:
 
 
 def test_the_change_of_a_delay_is_said_in_words() -> None:
-    state = LabState()
-    state.apply(Ready(t=0.0))
-    state.apply(PingStarted(t=0.0, ping="p1", src="h1", dst="h2", interval_s=0.2))
+    state = folded(Ready(t=0.0), PingStarted(t=0.0, ping="p1", src="h1", dst="h2", interval_s=0.2))
     for tick in range(60):
         t = tick / 5
         state.apply(PingSample(t=t, ping="p1", seq=tick, rtt_us=250_000 if t < 6 else 21_000))

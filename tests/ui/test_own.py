@@ -8,12 +8,12 @@ from textual.pilot import Pilot
 
 from ccplay.model.base import Event
 from ccplay.model.samples import Sweep
-from ccplay.state.lab_state import LabState
 from ccplay.ui.app import CcplayApp
 from ccplay.ui.plot_ghosts import ShiftedTrace
 from ccplay.ui.plot_row import plot_at
 from ccplay.ui.plot_traces import SeriesTrace
 from ccplay.ui.view import of_run
+from tests.events import folded
 from tests.ui.synthetic import SyntheticSource, stream
 from tests.ui.test_main import playing
 from tests.ui.test_snapshots import SnapCompare, app_on, at
@@ -138,9 +138,7 @@ async def test_v_names_the_key_that_shows_its_plot(keys: str, said: str) -> None
 
 
 async def test_an_earlier_run_lies_under_it() -> None:
-    earlier = LabState()
-    for event in telling():
-        earlier.apply(event)
+    earlier = folded(*telling())
     async with playing(SyntheticSource(telling()), start_at=12.0) as (app, pilot):
         await pilot.press("v")
         assert app.appearance.glyphs.ghost not in title(app)
@@ -155,9 +153,7 @@ async def test_an_earlier_run_lies_under_it() -> None:
 
 async def test_a_variable_that_only_the_ghost_has_can_be_chosen() -> None:
     """A variable that only the ghost has is drawn from the ghost, as over the kernel's CUBIC."""
-    earlier = LabState()
-    for event in telling():
-        earlier.apply(event)
+    earlier = folded(*telling())
     async with playing(SyntheticSource(stream(seconds=20.0)), start_at=12.0) as (app, pilot):
         app.main.ghosts.shown = of_run(earlier, "earlier")
         app.main.shown.playhead.jump(12.0, 20.0)

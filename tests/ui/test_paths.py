@@ -10,14 +10,14 @@ from ccplay.traffic.ping import PingStarted
 from ccplay.traffic.routes import routes
 from ccplay.traffic.udp import UdpStarted
 from ccplay.ui import lab_actions
+from tests.events import folded
 
 LEAVES = plan(Topology(kind="leaf-spine"))
 LINEAR = plan(Topology(kind="linear"))
 
 
 def session(*, pinned: bool) -> LabState:
-    state = LabState()
-    state.apply(FlowStarted(t=1.0, flow="1", src="h1", dst="h9", cc="reno", port=5201))
+    state = folded(FlowStarted(t=1.0, flow="1", src="h1", dst="h9", cc="reno", port=5201))
     links = [link.name for link in LEAVES.paths("h1", "h9")[0]]
     state.apply(FlowPath(t=1.0, flow="1", links=links, pinned=pinned))
     return state

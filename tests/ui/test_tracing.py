@@ -11,10 +11,10 @@ from ccplay.model.commands import TraceFlow, UntraceFlow
 from ccplay.model.events import Hello, TraceEnded, TraceStarted
 from ccplay.model.samples import CaStateChanged, TraceSamples
 from ccplay.model.values import Feature
-from ccplay.state.lab_state import LabState
 from ccplay.ui.cells import UNICODE
 from ccplay.ui.palette import entries
 from ccplay.ui.ribbon import states
+from tests.events import folded
 from tests.ui.synthetic import SyntheticSource, stream
 from tests.ui.test_main import live, playing, until
 from tests.ui.view import text_of
@@ -114,9 +114,7 @@ async def test_a_recording_is_traced_no_more() -> None:
 
 
 def test_the_palette_offers_it_for_every_running_flow() -> None:
-    state = LabState()
-    for event in on_a_machine_with(PROBE):
-        state.apply(event)
+    state = folded(*on_a_machine_with(PROBE))
     offered = {entry.text: entry.command for entry in entries(state)}
     assert offered["trace flow 1"] == TraceFlow(flow="1")
     state.apply(TraceStarted(t=state.now, flow="1"))

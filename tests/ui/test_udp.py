@@ -6,37 +6,20 @@ import pytest
 
 from ccplay.model.base import Event
 from ccplay.model.events import Applied
-from ccplay.model.values import Monitored
 from ccplay.traffic.ping import StopPing
 from ccplay.traffic.udp import StartUdp, StopUdp, UdpEnded, UdpSample, UdpStarted
 from ccplay.ui.app import CcplayApp
 from ccplay.ui.plot_pane import title_row
 from ccplay.ui.plot_row import PANES
+from tests.events import monitored
 from tests.ui.synthetic import SyntheticSource, stream
 from tests.ui.test_main import live, playing, until
 from tests.ui.test_snapshots import SnapCompare, app_on, at
 from tests.ui.view import text_of
 
 SIZES = [(120, 40), (80, 24)]
-FATE = Monitored(
-    sent=12_345,
-    received=12_193,
-    received_bytes=12_193 * 1024,
-    delay_mean_us=55_123.0,
-    delay_min_us=10_000.0,
-    delay_max_us=99_000.0,
-)
-
-
-def seen(sent: int, received: int, mean_us: float) -> Monitored:
-    return Monitored(
-        sent=sent,
-        received=received,
-        received_bytes=received * 1024,
-        delay_mean_us=mean_us,
-        delay_min_us=10_000.0,
-        delay_max_us=99_000.0,
-    )
+DELAYS = {"size": 1024, "delay_min_us": 10_000, "delay_max_us": 99_000}
+FATE = monitored(12_345, 12_193, 55_123.0, **DELAYS)
 
 
 def crossed(*, ends: float = 15.0) -> Iterator[Event]:
@@ -47,9 +30,9 @@ def crossed(*, ends: float = 15.0) -> Iterator[Event]:
         UdpStarted(
             t=8.0, udp="u1", src="s1", dst="d1", rate_bps=4_000_000, packet_bytes=1024, port=1
         ),
-        UdpSample(t=9.0, udp="u1", monitored=seen(450, 450, 30_000.0)),
-        UdpSample(t=10.0, udp="u1", monitored=seen(950, 825, 50_000.0)),
-        UdpSample(t=13.0, udp="u1", monitored=seen(950, 825, 50_000.0)),
+        UdpSample(t=9.0, udp="u1", monitored=monitored(450, 450, 30_000.0, **DELAYS)),
+        UdpSample(t=10.0, udp="u1", monitored=monitored(950, 825, 50_000.0, **DELAYS)),
+        UdpSample(t=13.0, udp="u1", monitored=monitored(950, 825, 50_000.0, **DELAYS)),
         Applied(t=14.0, command=StopUdp(udp="u1")),
         UdpEnded(
             t=ends,

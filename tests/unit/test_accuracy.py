@@ -7,7 +7,7 @@ from ccplay.model.events import LinkChanged
 from ccplay.model.network import Link, Network, Node, Topology
 from ccplay.model.values import LinkSetting
 from ccplay.state.lab_state import LabState
-from tests.events import health
+from tests.events import folded, health
 from tests.unit.test_fairness import flow, sweep
 from tests.unit.test_summary import HELLO
 
@@ -26,8 +26,7 @@ def run(least_us: int, *, backlog: int = 0, jitter_us: int = 0) -> LabState:
     network = Network(
         topology=Topology(kind="linear"), nodes=nodes, links=links, bottlenecks=["r->h2"]
     )
-    state = LabState()
-    state.apply(replace(HELLO, network=network))
+    state = folded(replace(HELLO, network=network))
     for name in LINKS:
         delay = 10_000 if name in ("r->h2", "r->h1") else 0
         setting = LinkSetting(rate=1_000_000, delay_us=delay, jitter_us=jitter_us)

@@ -4,8 +4,6 @@ import math
 
 import pytest
 
-from ccplay.model.values import Monitored
-from ccplay.state.lab_state import LabState
 from ccplay.traffic import results
 from ccplay.traffic.call import Call, CallEnded, CallSample, CallStarted
 from ccplay.traffic.call.video import (
@@ -17,6 +15,7 @@ from ccplay.traffic.call.video import (
     ReferenceRate,
     VideoReceiver,
 )
+from tests.events import folded, monitored
 
 MOST = 1_500_000.0
 
@@ -94,14 +93,7 @@ def test_a_late_or_lost_frame_freezes_the_picture() -> None:
 
 
 def counted(t: int) -> CallSample:
-    seen = Monitored(
-        sent=100 * t,
-        received=90 * t,
-        received_bytes=90_000 * t,
-        delay_mean_us=20_000.0,
-        delay_min_us=10_000.0,
-        delay_max_us=50_000.0,
-    )
+    seen = monitored(100 * t, 90 * t, 20_000.0, delay_min_us=10_000.0, delay_max_us=50_000.0)
     return CallSample(t=t, call="v1", monitored=seen, freezes=2, frozen_us=500_000, rate_bps=1)
 
 
@@ -113,9 +105,7 @@ EVENTS = (
 
 
 def test_a_state_keeps_what_arrives_and_its_result() -> None:
-    state = LabState()
-    for event in EVENTS[:-1]:
-        state.apply(event)
+    state = folded(*EVENTS[:-1])
     call = state.of(Call)["v1"]
     assert call.series["monitor_received_bps"].last == pytest.approx(720_000)
     assert call.lines(4.5)[0] == "call 720 kbit/s, 10 % lost, 20 ms, 2 freezes"

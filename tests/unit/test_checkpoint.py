@@ -8,7 +8,7 @@ from ccplay.model.events import Applied, Ready
 from ccplay.model.samples import Sweep, Sweeps, TcpRows
 from ccplay.state.lab_state import LabState
 from ccplay.traffic.flow import FlowEnded, FlowStarted, StartFlow
-from tests.events import tcp
+from tests.events import folded, tcp
 
 
 def sweep(t: float, acked: dict[str, int]) -> Sweep:
@@ -17,8 +17,7 @@ def sweep(t: float, acked: dict[str, int]) -> Sweep:
 
 
 def race(*flows: str, streams: int = 1, sizes: dict[str, int] | None = None) -> LabState:
-    state = LabState()
-    state.apply(Ready(t=0.5))
+    state = folded(Ready(t=0.5))
     for number, flow in enumerate(flows):
         size = (sizes or {}).get(flow)
         state.apply(Applied(t=0.9, command=StartFlow(flow=flow, streams=streams, bytes=size)))

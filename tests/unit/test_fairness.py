@@ -9,7 +9,7 @@ from ccplay.model.samples import Sweep
 from ccplay.model.values import LinkSetting
 from ccplay.state.lab_state import LabState
 from ccplay.traffic.flow import FlowEnded, FlowStarted
-from tests.events import qdisc, tcp
+from tests.events import folded, qdisc, tcp
 
 
 def link(t: float, rate: int) -> LinkChanged:
@@ -33,9 +33,7 @@ def sweep(t: float, acked: dict[str, float], *, backlog: int = 0, carried: float
 
 def shared(late: float, fair_from: float) -> LabState:
     """Flow 1 runs from 0 to 20 s at 1 Mbit/s; flow 2 comes ``late`` and is slow until later."""
-    state = LabState()
-    for event in (Ready(t=0.0), link(0.0, 1_000_000), flow(0.0, "1")):
-        state.apply(event)
+    state = folded(Ready(t=0.0), link(0.0, 1_000_000), flow(0.0, "1"))
     second = 0.0
     for step in range(401):
         t = step / 20
@@ -64,13 +62,12 @@ def test_fairness_counts_only_the_time_that_all_flows_ran() -> None:
 
 def test_a_flow_that_had_ended_before_is_a_part_of_its_own() -> None:
     """Flow 0 ran until flow 1 began; the other two share as they do without it."""
-    state = LabState()
-    state.apply(flow(0.0, "0"))
-    state.apply(
-        FlowEnded(t=4.0, flow="0", bytes=9, duration_s=4.0, retransmits=0, sent=9, error=None)
+    state = folded(
+        flow(0.0, "0"),
+        FlowEnded(t=4.0, flow="0", bytes=9, duration_s=4.0, retransmits=0, sent=9, error=None),
+        flow(5.0, "1"),
+        flow(5.0, "2"),
     )
-    for event in (flow(5.0, "1"), flow(5.0, "2")):
-        state.apply(event)
     for step in range(100, 201):
         t = step / 20
         state.apply(sweep(t, {"1": (t - 5) * 100_000, "2": (t - 5) * 50_000}))
@@ -117,18 +114,15 @@ def test_a_link_without_a_rate_has_no_utilisation_and_no_delay() -> None:
 
 def test_delay_is_backlog_over_the_rate_of_that_moment() -> None:
     """15,140 bytes wait 121 ms at 1 Mbit/s, half of it at 2."""
-    state = LabState()
-    for event in (
+    state = folded(
         *(link(0.0, 1_000_000), sweep(1.0, {}, backlog=15_140)),
         *(link(2.0, 2_000_000), sweep(3.0, {}, backlog=15_140)),
-    ):
-        state.apply(event)
+    )
     delays = queueing_delays_us(state, state.queues["r->h2"])
     assert delays == pytest.approx([121_120, 60_560])
 
 
 def test_loss_is_the_share_of_what_came() -> None:
     """97 packets left, 3 were dropped."""
-    state = LabState()
-    state.apply(sweep(1.0, {}))
+    state = folded(sweep(1.0, {}))
     assert loss(state.queues["r->h2"]) == 0.03

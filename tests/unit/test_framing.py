@@ -9,7 +9,7 @@ from ccplay.model.network import Link, Network, Node, Topology
 from ccplay.model.values import LinkSetting
 from ccplay.state.lab_state import LabState
 from ccplay.traffic.flow import FlowEnded
-from tests.events import health
+from tests.events import folded, health
 from tests.unit.test_fairness import flow, sweep
 from tests.unit.test_summary import HELLO
 
@@ -27,9 +27,7 @@ def run(*links: LinkChanged, mss: int = 1448, **flows: tuple[float, float, float
     ends = [Node(name=name, role="", address="") for name in ("h1", "h2")]
     wire = Link(name="h1->h2", src="h1", dst="h2", interface="x")
     network = Network(topology=Topology(), nodes=ends, links=[wire], bottlenecks=["h1->h2"])
-    state = LabState()
-    for event in (replace(HELLO, network=network), *links):
-        state.apply(event)
+    state = folded(replace(HELLO, network=network), *links)
     for name, (begin, _, _) in flows.items():
         state.apply(flow(begin, name))
     event = sweep(9.0, {name: size for name, (_, _, size) in flows.items()})

@@ -15,14 +15,14 @@ from ccplay.traffic.flow import StartFlow
 from ccplay.ui.plot_ghosts import ShiftedTrace
 from ccplay.ui.plot_traces import Pen, SeriesTrace
 from ccplay.ui.view import Choice, Ghost, Ghosts, next_action, of_run, of_session
+from tests.events import folded
 from tests.ui.synthetic import stream
 from tests.unit.test_traces import series_of
 
 
 def session(*moments: float, ready: float = 1.0) -> LabState:
     """A session in which something was done at each of some moments."""
-    state = LabState()
-    state.apply(Ready(t=ready))
+    state = folded(Ready(t=ready))
     for t in moments:
         state.apply(Applied(t=t, command=SetLink(loss=0.01)))
     return state

@@ -8,7 +8,7 @@ from typing import Any
 import pytest
 
 from ccplay.model.base import Event
-from ccplay.model.events import Health, Ready
+from ccplay.model.events import Ready
 from ccplay.model.samples import Sweep
 from ccplay.session.archive import AFTER_S, BEFORE_S, preview, read_recording
 from ccplay.session.session import Session
@@ -18,7 +18,7 @@ from ccplay.stream.sinks import Recorder
 from ccplay.stream.sources import ReplaySource
 from ccplay.traffic.flow import FlowStarted
 from ccplay.traffic.ping import PingSample, PingStarted
-from tests.events import HELLO, tcp
+from tests.events import HELLO, health, tcp
 from tests.unit.mutants import mutants
 from tests.unit.test_recordings import everything
 
@@ -39,17 +39,10 @@ def long() -> list[Event]:
         events.append(sweep(n))
         if not n % HZ:
             events.append(PingSample(t=n / HZ, ping="p1", seq=n, rtt_us=20.0 + n))
-            events.append(_health(n / HZ))
+            events.append(health(n / HZ))
         if n == SECONDS * HZ // 2:
             events.append(FlowStarted(t=n / HZ, flow="2", cc="cubic", port=2, **names))
     return events
-
-
-def _health(t: float) -> Health:
-    return Health(
-        t=t, ticks=HZ, missed=0, late_p50_us=0, late_p99_us=0, sweep_p50_us=0,
-        lab_cpu=0, host_cpu=0, steal=0,
-    )  # fmt: skip
 
 
 @pytest.fixture(scope="module")
@@ -109,7 +102,8 @@ async def test_a_session_shows_the_glimpse_until_it_has_read_as_much(path: Path)
     assert session.error is None
     # From the first event on the moment can be drawn.
     assert all(since <= AT <= now for since, now in shown)
-    assert shown[0][0] > 0
+    assert (seen := preview(path, AT)) is not None
+    assert shown[0][0] == seen.sweeps.time(0) > 0
     assert shown[-1][0] == 0
     assert everything(session.state) == everything(read_recording(path))
 

@@ -13,7 +13,7 @@ from ccplay.report.data.charts import families, growth
 from ccplay.report.data.curves import Curve
 from ccplay.state.lab_state import LabState
 from ccplay.traffic.flow import FlowStarted
-from tests.events import tcp
+from tests.events import folded, tcp
 from tests.unit.reports import case_result, case_statistics, material
 
 MSS = 348
@@ -21,8 +21,7 @@ MSS = 348
 
 def session(*flows: str) -> LabState:
     """Return a session whose flows bring 100 segments each second from 2 s on."""
-    state = LabState()
-    state.apply(Ready(t=1.0))
+    state = folded(Ready(t=1.0))
     for flow in flows:
         state.apply(FlowStarted(t=2.0, flow=flow, src="h1", dst="h2", cc="reno", port=1))
     for tick in range(101):

@@ -2,34 +2,25 @@
 
 import pytest
 
-from ccplay.model.values import Monitored
 from ccplay.model.variables import DELAY, LOSS, RECEIVED
 from ccplay.report.data import curves
 from ccplay.report.data.curves import moved, summaries
 from ccplay.state.lab_state import LabState
 from ccplay.traffic.udp import Udp, UdpEnded, UdpSample, UdpStarted
+from tests.events import folded, monitored
 
 PACKET = 1000
 
 
 def counted(t: float, reached: int, received: int) -> UdpSample:
     """Return what a receiver without a monitor has counted: it knows no delays."""
-    seen = Monitored(
-        sent=reached,
-        received=received,
-        received_bytes=received * PACKET,
-        delay_mean_us=None,
-        delay_min_us=None,
-        delay_max_us=None,
-    )
-    return UdpSample(t=t, udp="u1", monitored=seen)
+    return UdpSample(t=t, udp="u1", monitored=monitored(reached, received, None, size=PACKET))
 
 
 def session() -> LabState:
     """Return a session with 100 packets a second from 1.0 s to 4.0 s, every fifth of which is lost
     after 2 s."""
-    state = LabState()
-    state.apply(
+    state = folded(
         UdpStarted(
             t=1.0, udp="u1", src="h1", dst="h2", rate_bps=800_000, packet_bytes=PACKET, port=5
         )

@@ -17,6 +17,7 @@ from ccplay.ui.plot_row import PANES
 from ccplay.ui.themes import read_look
 from ccplay.ui.traffic_table import columns, in_sight
 from ccplay.ui.view import View
+from tests.events import folded
 from tests.ui.synthetic import stream
 
 T = 12.5
@@ -25,10 +26,7 @@ T = 12.5
 @pytest.fixture(scope="module")
 def state() -> LabState:
     """Five flows, cubic and reno in turn."""
-    state = LabState()
-    for event in stream(pairs=5, flows=5, seconds=18):
-        state.apply(event)
-    return state
+    return folded(*stream(pairs=5, flows=5, seconds=18))
 
 
 def seen(state: LabState, selected: str = "1", **listing: Any) -> View:
@@ -179,9 +177,7 @@ def test_a_flow_that_runs_back_points_left(state: LabState) -> None:
 
 def test_flows_of_one_colour_have_different_lines() -> None:
     """The ninth flow has the colour of the first, so its line is dashed; no two look the same."""
-    state = LabState()
-    for event in stream(pairs=8, flows=20, seconds=25):
-        state.apply(event)
+    state = folded(*stream(pairs=8, flows=20, seconds=25))
     view = seen(state)
     looks = {(view.flow_ink(name), view.flow_kind(name)) for name in state.flows}
     assert len(looks) == len(state.flows) > 8

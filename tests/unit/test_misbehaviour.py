@@ -11,9 +11,8 @@ from ccplay.model.samples import TcpSamples
 from ccplay.report.data.findings import misbehaviours
 from ccplay.report.page.page import troubles
 from ccplay.report.terminal.terminal_tables import case_table
-from ccplay.state.lab_state import LabState
 from ccplay.traffic.flow import FlowStarted
-from tests.events import tcp
+from tests.events import folded, tcp
 
 Told = list[tuple[float, str]]
 
@@ -118,8 +117,9 @@ def test_what_is_forgiven_has_another_chance() -> None:
 
 
 def test_a_result_tells_from_when_to_when_and_the_state_as_of_any_moment() -> None:
-    state = LabState()
-    state.apply(FlowStarted(t=0.0, flow="1", src="s1", dst="d1", cc="mine", port=5201, streams=2))
+    state = folded(
+        FlowStarted(t=0.0, flow="1", src="s1", dst="d1", cc="mine", port=5201, streams=2)
+    )
     for t, flow, wrong in ((3.0, "1/2", "keeps cwnd at 1"), (5.0, "1/2", ""), (9.0, "1", "grows")):
         state.apply(Misbehaved(t=t, flow=flow, cc="mine", wrong=wrong))
     second = state.flows["1/2"]

@@ -10,7 +10,6 @@ from ccplay.analysis.results import CaseResult, Result
 from ccplay.analysis.summary import summarise
 from ccplay.cli.runs import gather
 from ccplay.model.events import Hello, InterfaceCounters, Ready
-from ccplay.model.values import Monitored
 from ccplay.model.variables import DELAY, LOSS, RECEIVED
 from ccplay.report.data.export import batches
 from ccplay.report.data.naming import words
@@ -24,29 +23,10 @@ from ccplay.traffic.flow import FlowEnded, FlowStarted, StartFlow
 from ccplay.traffic.monitored import rates_between
 from ccplay.traffic.udp import StartUdp, UdpEnded, UdpSample, UdpStarted
 from ccplay.units import format_part
+from tests.events import folded, monitored
 
 PLAYGROUND = Path(__file__).parents[1] / "ui" / "recordings" / "playground.ccplay"
-SEEN = Monitored(
-    sent=1000,
-    received=980,
-    received_bytes=980_000,
-    delay_mean_us=93_070.4,
-    delay_min_us=90_000,
-    delay_max_us=140_000,
-)
-
-
-def count(sent: int, received: int, mean_us: float | None) -> Monitored:
-    """Return what is seen of packets of 1000 bytes."""
-    return Monitored(
-        sent=sent,
-        received=received,
-        received_bytes=received * 1000,
-        delay_mean_us=mean_us,
-        delay_min_us=mean_us,
-        delay_max_us=mean_us,
-    )
-
+SEEN = monitored(1000, 980, 93_070.4, delay_min_us=90_000, delay_max_us=140_000)
 
 EVENTS = (
     Ready(t=1.0),
@@ -54,8 +34,8 @@ EVENTS = (
     UdpStarted(
         t=2.0, udp="u1", src="h1", dst="h2", rate_bps=1_000_000, packet_bytes=1000, port=5202
     ),
-    UdpSample(t=3.0, udp="u1", monitored=count(50, 50, 20_000.0)),
-    UdpSample(t=4.0, udp="u1", monitored=count(90, 80, 50_000.0)),
+    UdpSample(t=3.0, udp="u1", monitored=monitored(50, 50, 20_000.0)),
+    UdpSample(t=4.0, udp="u1", monitored=monitored(90, 80, 50_000.0)),
     UdpEnded(t=5.0, udp="u1", sent=100, received=98, jitter_us=1.0, duration_s=2.0, monitored=SEEN),
     FlowEnded(t=12.0, flow="1", bytes=970_000, duration_s=10.0, retransmits=20, monitored=SEEN),
     InterfaceCounters(
@@ -83,21 +63,21 @@ def result() -> CaseResult:
 
 
 def test_what_is_new_since_the_count_before() -> None:
-    first = count(100, 90, 20_000.0)
+    first = monitored(100, 90, 20_000.0)
     assert rates_between(None, first, 2.0) == {
         RECEIVED.name: 360_000,
         LOSS.name: pytest.approx(0.1),
         DELAY.name: 20_000,
     }
     # Thirty more at 60 ms make a mean of 30 ms.
-    found = rates_between(first, count(150, 120, 30_000.0), 1.0)
+    found = rates_between(first, monitored(150, 120, 30_000.0), 1.0)
     assert found == {RECEIVED.name: 240_000, LOSS.name: 0.4, DELAY.name: 60_000}
 
 
 def test_what_nobody_knows_is_not_reported() -> None:
-    seen = count(100, 90, 20_000.0)
+    seen = monitored(100, 90, 20_000.0)
     assert rates_between(seen, seen, 1.0) == {RECEIVED.name: 0, LOSS.name: None, DELAY.name: None}
-    assert rates_between(None, count(0, 0, None), 0.0) == {
+    assert rates_between(None, monitored(0, 0, None), 0.0) == {
         RECEIVED.name: None,
         LOSS.name: None,
         DELAY.name: None,
@@ -106,7 +86,7 @@ def test_what_nobody_knows_is_not_reported() -> None:
 
 def test_what_comes_behind_others_is_no_gain() -> None:
     """Where jitter reorders, more may come than were sent since."""
-    assert rates_between(count(100, 90, 1.0), count(101, 93, 1.0), 1.0)[LOSS.name] == 0
+    assert rates_between(monitored(100, 90, 1.0), monitored(101, 93, 1.0), 1.0)[LOSS.name] == 0
 
 
 @pytest.mark.parametrize(
@@ -123,8 +103,7 @@ def test_a_part_has_the_unit_of_the_whole(part: float, whole: float, text: str) 
 
 
 def test_what_is_under_way_at_the_end_is_not_lost() -> None:
-    state = LabState()
-    state.apply(EVENTS[2])
+    state = folded(EVENTS[2])
     ended = UdpEnded(
         t=5.0, udp="u1", sent=100, received=45, jitter_us=1.0, duration_s=2.0, under_way=50
     )
@@ -174,7 +153,7 @@ def test_tables_have_it_where_it_was_measured(result: CaseResult) -> None:
     console = Console(width=120)
     with console.capture() as shown:
         console.print(case_table(result))
-    assert shown.get().count("93.1 / 90.0 / 140 ms") == 2
+    assert shown.get().monitored("93.1 / 90.0 / 140 ms") == 2
     grid = {each.title: each for each in grids(_of(result))}["Packets, from host to host"]
     delays = "93.1 / 90.0 / 140"
     assert grid.rows == [

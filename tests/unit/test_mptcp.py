@@ -35,7 +35,7 @@ from ccplay.scenario.values import Scenario
 from ccplay.state.lab_state import LabState
 from ccplay.stream import wire
 from ccplay.traffic.flow import FlowEnded, FlowStarted, SubflowEnded, SubflowStarted
-from tests.events import health
+from tests.events import folded, health
 from tests.unit.test_fairness import sweep
 from tests.unit.test_summary import HELLO
 
@@ -211,11 +211,12 @@ def test_a_subflow_that_is_gone_has_ended_and_the_next_one_is_another() -> None:
 
 def test_a_subflow_of_nothing_or_of_a_tcp_flow_is_no_subflow() -> None:
     """A stranger's recording may say anything."""
-    state = LabState()
-    state.apply(opened(0.0, 1))
-    state.apply(replace(STARTED, mptcp=False))
-    state.apply(opened(2.0, 1))
-    state.apply(SubflowEnded(t=3.0, flow="1", subflow="1"))
+    state = folded(
+        opened(0.0, 1),
+        replace(STARTED, mptcp=False),
+        opened(2.0, 1),
+        SubflowEnded(t=3.0, flow="1", subflow="1"),
+    )
     assert list(state.flows) == ["1"]
     assert state.flows["1"].running
 

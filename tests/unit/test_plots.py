@@ -8,7 +8,7 @@ from msgspec.structs import replace
 from ccplay.errors import UsageError
 from ccplay.model.events import Applied, LinkChanged
 from ccplay.model.series import Series, Timeline
-from ccplay.model.values import LinkSetting, Monitored, Qdisc
+from ccplay.model.values import LinkSetting, Qdisc
 from ccplay.model.variables import Rate, Variable, combine
 from ccplay.plots import table
 from ccplay.plots.derived import growth, value_at
@@ -24,6 +24,7 @@ from ccplay.traffic.flow import FlowStarted
 from ccplay.traffic.plot import Line, Plot
 from ccplay.traffic.udp import StopUdp, Udp, UdpEnded, UdpSample, UdpStarted
 from ccplay.traffic.udp import _sent_rates as sent_rates
+from tests.events import folded, monitored
 
 PLAYGROUND = Path(__file__).parents[1] / "ui" / "recordings" / "playground.ccplay"
 
@@ -129,15 +130,7 @@ def udp(name: str, t: float, rate_bps: int) -> UdpStarted:
 
 
 def sample(t: float, sent: int, received: int) -> UdpSample:
-    seen = Monitored(
-        sent=sent,
-        received=received,
-        received_bytes=received * 1000,
-        delay_mean_us=1.0,
-        delay_min_us=1.0,
-        delay_max_us=1.0,
-    )
-    return UdpSample(t=t, udp="u1", monitored=seen)
+    return UdpSample(t=t, udp="u1", monitored=monitored(sent, received, 1.0))
 
 
 def ended(name: str, t: float, sent: int, received: int, duration_s: float) -> UdpEnded:
@@ -148,8 +141,7 @@ def ended(name: str, t: float, sent: int, received: int, duration_s: float) -> U
 
 def crossed() -> LabState:
     """Return 3 s of monitored cross traffic with growing loss, and 2 s of some without samples."""
-    state = LabState()
-    for event in (
+    return folded(
         udp("u1", 10.0, 1_000_000),
         udp("u2", 11.0, 2_000_000),
         sample(11.0, 125, 125),
@@ -158,9 +150,7 @@ def crossed() -> LabState:
         Applied(t=13.0, command=StopUdp(udp="u1")),
         ended("u2", 13.5, 500, 250, 2.0),
         ended("u1", 13.6, 375, 225, 3.0),
-    ):
-        state.apply(event)
-    return state
+    )
 
 
 def test_what_cross_traffic_is_set_to_send_is_the_sum() -> None:
@@ -223,8 +213,7 @@ def test_a_run_without_its_subject_has_no_panel_of_it() -> None:
     from ccplay.report.figures.run_figures import panels
     from ccplay.report.figures.style import Inks
 
-    state = LabState()
-    state.apply(FlowStarted(t=0.0, flow="1", src="s", dst="d", cc="reno", port=1))
+    state = folded(FlowStarted(t=0.0, flow="1", src="s", dst="d", cc="reno", port=1))
     run = replace(scene(state), queues=[])
     assert panels(run, Inks(["1"]), [*PLOTS]) == []
     for event in (udp("u1", 0.0, 1_000_000), sample(1.0, 125, 125)):

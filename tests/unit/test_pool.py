@@ -22,14 +22,13 @@ from ccplay.experiment.trial import RunOutcome
 from ccplay.model.commands import Build
 from ccplay.state.lab_state import LabState
 from ccplay.stream.sources import Source
-from tests.events import health
+from tests.events import folded, health
 from tests.unit.test_schedules import scenario
 
 
 def result(name: str, **changes: float) -> CaseResult:
     """Return the result of a run with a healthy lab, except for ``changes``."""
-    state = LabState()
-    state.apply(health(1.0, **changes))
+    state = folded(health(1.0, **changes))
     return summarise(state, name)
 
 

@@ -5,16 +5,13 @@ from ccplay.model.commands import Mark, SetLink
 from ccplay.model.events import Applied, Log, Ready
 from ccplay.state.lab_state import LabState
 from ccplay.traffic.flow import StartFlow
-from tests.events import health
+from tests.events import folded, health
 from tests.unit.test_summary import HELLO
 
 
 def run(*steps: Applied) -> LabState:
     """Return the state of a run whose network was ready at 2 s and in which steps took effect."""
-    state = LabState()
-    for event in (HELLO, Ready(t=2.0), *steps, health(20.0)):
-        state.apply(event)
-    return state
+    return folded(HELLO, Ready(t=2.0), *steps, health(20.0))
 
 
 def test_a_late_step_is_named_with_both_moments_and_the_tolerance() -> None:

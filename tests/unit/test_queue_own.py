@@ -10,7 +10,7 @@ from ccplay.model.values import MOST_VARIABLES
 from ccplay.report.data.export import _sweeps
 from ccplay.state.lab_state import LabState
 from ccplay.stream import sources, wire
-from tests.events import qdisc
+from tests.events import folded, qdisc
 from tests.unit.test_link_queues import queue
 
 VALUES: list[list[int | None]] = [[3, None], [5, None], [5, 7]]
@@ -39,8 +39,7 @@ def test_values_of_queues_are_kept_by_link(packed: bool) -> None:
 def test_old_recordings_have_none() -> None:
     line = wire.encode(sweep(1.0, {}))
     assert b"queue_own" not in line
-    state = LabState()
-    state.apply(wire.decode_event(line))
+    state = folded(wire.decode_event(line))
     assert state.queues["r1->r2"].own == {}
 
 
@@ -65,8 +64,7 @@ def test_what_does_not_fit_the_queues_is_refused(own: dict[str, list[int | None]
 
 
 def test_a_queue_keeps_no_more_than_it_may() -> None:
-    state = LabState()
-    state.apply(sweep(1.0, {f"v{n}": [1, None] for n in range(MOST_VARIABLES + 3)}))
+    state = folded(sweep(1.0, {f"v{n}": [1, None] for n in range(MOST_VARIABLES + 3)}))
     assert len(state.queues["r1->r2"].own) == MOST_VARIABLES
 
 

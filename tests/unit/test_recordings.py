@@ -23,7 +23,6 @@ from ccplay.model.series import Series
 from ccplay.model.values import Monitored
 from ccplay.session.archive import read_recording
 from ccplay.session.session import Session
-from ccplay.state.lab_state import LabState
 from ccplay.stream.sinks import Recorder
 from ccplay.stream.sources import ReplaySource, recorded_events
 from ccplay.stream.wire import UnknownEvent
@@ -31,17 +30,10 @@ from ccplay.traffic.download import DownloadProgress, DownloadStarted
 from ccplay.traffic.flow import FlowEnded, FlowStarted
 from ccplay.traffic.ping import PingSample, PingStarted
 from ccplay.traffic.udp import UdpEnded, UdpSample, UdpStarted
-from tests.events import HELLO, health
+from tests.events import HELLO, folded, health
 
 REAL = Path(__file__).parents[1] / "ui" / "recordings" / "playground.ccplay"
 """Recording of a real lab, in format 1."""
-
-
-def folded(events: Iterable[object]) -> LabState:
-    state = LabState()
-    for event in events:
-        state.apply(event)
-    return state
 
 
 def written(path: Path, events: Iterable[Event | UnknownEvent]) -> Path:
@@ -86,7 +78,7 @@ def to_the_microsecond(events: Iterable[Event | UnknownEvent]) -> Iterator[Any]:
 def test_a_real_recording_means_the_same_in_the_new_format(tmp_path: Path) -> None:
     stream = list(to_the_microsecond(recorded_events(REAL)))
     path = written(tmp_path / "x.ccplay", stream)
-    assert everything(read_recording(path)) == everything(folded(stream))
+    assert everything(read_recording(path)) == everything(folded(*stream))
     assert path.stat().st_size < REAL.stat().st_size / 3
     kinds = {type(event) for event in recorded_events(path)}
     assert Sweeps in kinds
@@ -238,7 +230,7 @@ def test_any_stream_means_the_same_when_read_again(
 ) -> None:
     with tempfile.TemporaryDirectory() as folder:
         path = written(Path(folder) / "x.ccplay", stream)
-        assert everything(read_recording(path)) == everything(folded(stream))
+        assert everything(read_recording(path)) == everything(folded(*stream))
 
 
 # --- what is cut short --------------------------------------------------------------------------

@@ -25,6 +25,7 @@ from ccplay.traffic import is_limited, stopped_by
 from ccplay.traffic.download import StartDownload
 from ccplay.traffic.flow import StartFlow
 from ccplay.traffic.ping import StartPing
+from tests.events import CAPABILITIES
 
 HEAD = 'title = "T"\nduration = "60 s"\ntopology.kind = "linear"\n'
 PATH = Path("t.toml")
@@ -446,16 +447,14 @@ def test_every_name_of_a_link_is_known_and_no_other(topology: Topology) -> None:
 
 def kernel() -> Capabilities:
     """Return a kernel with Reno and pfifo alone, without BBR's module."""
-    return Capabilities(
+    return replace(
+        CAPABILITIES,
         kernel="6.0",
-        privilege="root",
         congestion_controls=[
             Feature(name="reno", available=True),
             Feature(name="bbr", available=False, reason="no module", remedy="modprobe tcp_bbr"),
         ],
         qdiscs=[Feature(name="pfifo", available=True)],
-        delay_engines=[],
-        tools=[],
     )
 
 

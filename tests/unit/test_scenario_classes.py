@@ -3,14 +3,16 @@
 from pathlib import Path
 
 import pytest
+from msgspec.structs import replace
 
 from ccplay.errors import ScenarioError, UnsupportedError, UsageError
 from ccplay.model.commands import SetClasses, SetQdisc, StartCapture, StopCapture
-from ccplay.model.values import Capabilities, Feature, Qdisc, TrafficClass
+from ccplay.model.values import Feature, Qdisc, TrafficClass
 from ccplay.scenario.reading import parse
 from ccplay.scenario.rules import check_against
 from ccplay.scenario.timeline import captured
 from ccplay.scenario.values import Scenario
+from tests.events import CAPABILITIES
 
 HEAD = """
 title = "T"
@@ -166,16 +168,8 @@ def test_captures_asked_for_come_first_under_names_of_their_own() -> None:
 
 
 def test_a_kernel_without_classifier_is_reported_before_anything_starts() -> None:
-    capabilities = Capabilities(
-        kernel="6.1",
-        privilege="root",
-        congestion_controls=[],
-        qdiscs=[Feature(name="bfifo", available=True)],
-        delay_engines=[],
-        tools=[],
-        classifiers=[
-            Feature(name="u32", available=False, reason="no cls_u32", remedy="modprobe cls_u32")
-        ],
-    )
+    lacking = Feature("u32", available=False, reason="no cls_u32", remedy="modprobe cls_u32")
+    there = [Feature(name="bfifo", available=True)]
+    capabilities = replace(CAPABILITIES, qdiscs=there, classifiers=[lacking])
     with pytest.raises(UnsupportedError, match=r'classifier "u32".*no cls_u32; modprobe cls_u32'):
         check_against(read(f"links.bottleneck.classes = {TWO}"), capabilities)

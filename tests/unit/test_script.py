@@ -12,7 +12,7 @@ from ccplay.state.lab_state import LabState
 from ccplay.traffic.download import DownloadEnded, DownloadStarted, StartDownload
 from ccplay.traffic.flow import StartFlow, StopFlow
 from ccplay.traffic.ping import PingEnded, PingStarted, StartPing
-from tests.events import HELLO
+from tests.events import HELLO, folded
 
 
 def at(state: LabState, t: float) -> LabState:
@@ -52,8 +52,7 @@ def test_after_waits_for_the_end_of_traffic() -> None:
             Step(0.0, Mark(text="done"), after="w1"),
         ]
     )
-    state = LabState()
-    state.apply(Ready(t=0.0))
+    state = folded(Ready(t=0.0))
     assert commands(script, state) == [StartPing(ping="p1", count=1)]
     state.apply(PingStarted(t=0.1, ping="p1", src="h1", dst="h2", interval_s=1.0))
     assert commands(script, at(state, 50.0)) == []
@@ -70,8 +69,7 @@ def test_after_waits_for_the_end_of_traffic() -> None:
 def test_a_script_is_finished_when_what_ends_has_ended() -> None:
     """A script waits for the end of limited traffic, not for a flow without limit or stop."""
     script = Script([Step(0.0, StartFlow(flow="1")), Step(0.0, StartPing(ping="p1", count=1))])
-    state = LabState()
-    state.apply(Ready(t=0.0))
+    state = folded(Ready(t=0.0))
     assert len(script.due(state)) == 2
     assert not script.finished(state)
     state.apply(PingStarted(t=0.1, ping="p1", src="h1", dst="h2", interval_s=1.0))
@@ -81,18 +79,14 @@ def test_a_script_is_finished_when_what_ends_has_ended() -> None:
 
 def test_a_stopped_flow_is_waited_for() -> None:
     script = Script([Step(0.0, StartFlow(flow="1")), Step(0.0, StopFlow(flow="1"))])
-    state = LabState()
-    state.apply(Ready(t=0.0))
+    state = folded(Ready(t=0.0))
     script.due(state)
     assert not script.finished(state)
 
 
 def started(build: Build | None = None) -> LabState:
     """Return the state of a lab that can start traffic together and is ready since 10 s."""
-    state = LabState()
-    state.apply(msgspec.structs.replace(HELLO, starts_together=True, build=build))
-    state.apply(Ready(t=10.0))
-    return state
+    return folded(msgspec.structs.replace(HELLO, starts_together=True, build=build), Ready(t=10.0))
 
 
 def test_traffic_is_asked_for_before_its_moment_where_the_lab_prepares_it() -> None:
@@ -233,6 +227,5 @@ def test_a_script_is_idle_while_no_step_can_be_due_soon() -> None:
 
 
 def test_a_script_with_a_step_after_an_end_is_never_idle() -> None:
-    state = LabState()
-    state.apply(Ready(t=0.0))
+    state = folded(Ready(t=0.0))
     assert not Script([Step(50.0, Mark(text="a"), after="p1")]).idle(state)

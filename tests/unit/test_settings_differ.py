@@ -22,8 +22,8 @@ from ccplay.report.comparison import (
     verdict,
 )
 from ccplay.report.comparison import settings_of_run as of_run
-from ccplay.state.lab_state import LabState
 from ccplay.traffic.flow import StartFlow, StopFlow
+from tests.events import folded
 from tests.ui.synthetic import stream
 from tests.unit.test_comparison import result
 
@@ -70,9 +70,7 @@ def test_runs_of_different_lengths_differ() -> None:
 def test_recordings_of_different_lengths_differ() -> None:
     states = []
     for seconds in (5, 5, 9):
-        state = LabState()
-        for event in stream(seconds=seconds):
-            state.apply(event)
+        state = folded(*stream(seconds=seconds))
         assert state.hello is not None
         state.hello = replace(state.hello, build=build(25))
         states.append(settings_of_recording(state))
@@ -84,9 +82,7 @@ def test_recordings_of_different_lengths_differ() -> None:
 
 
 def test_what_the_end_stopped_is_no_setting() -> None:
-    state = LabState()
-    for event in stream(seconds=5):
-        state.apply(event)
+    state = folded(*stream(seconds=5))
     assert state.hello is not None
     state.hello = replace(state.hello, build=build(25))
     before = dict(settings_of_recording(state))

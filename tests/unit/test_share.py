@@ -24,8 +24,9 @@ from ccplay.share.relay import Server, Spectator
 from ccplay.share.shown import Playhead
 from ccplay.stream import wire
 from ccplay.stream.wire import UnknownEvent
+from tests.events import folded
 from tests.ui.synthetic import stream
-from tests.unit.test_recordings import everything, folded, to_the_microsecond
+from tests.unit.test_recordings import everything, to_the_microsecond
 
 GREETING = Greeting(protocol=frames.PROTOCOL, title="test")
 EVENTS = [event for event in stream(seconds=8) if not isinstance(event, Health)]
@@ -104,7 +105,7 @@ def put(backlog: Backlog, events: Sequence[Event | UnknownEvent], settle: int = 
 
 
 def same(received: Sequence[object], sent: Sequence[Event | UnknownEvent]) -> bool:
-    there, here = everything(folded(received)), everything(folded(to_the_microsecond(sent)))
+    there, here = everything(folded(*received)), everything(folded(*to_the_microsecond(sent)))
     return bool(there == here)
 
 
@@ -131,18 +132,18 @@ def test_whoever_joins_from_now_has_everything_but_the_samples(
     backlog.show(frames.encode(VIEW))
     reader = join(Wants.NOW)
     reader.read()
-    before = folded(reader.events)
+    before = folded(*reader.events)
     assert not before.sweeps.end
-    whole = folded(EVENTS[:half])
+    whole = folded(*EVENTS[:half])
     assert before.flows.keys() == whole.flows.keys()
     assert before.links == whole.links
     assert before.log == whole.log
     assert VIEW in reader.frames
     put(backlog, EVENTS[half:])
     reader.read()
-    assert folded(reader.events).flows.keys() == folded(EVENTS).flows.keys()
+    assert folded(*reader.events).flows.keys() == folded(*EVENTS).flows.keys()
     sweeps = sum(isinstance(each, Sweep) for each in EVENTS[half:])
-    assert folded(reader.events).sweeps.end == sweeps
+    assert folded(*reader.events).sweeps.end == sweeps
 
 
 def test_a_slow_spectator_misses_samples_and_sees_that_it_does(
@@ -163,8 +164,8 @@ def test_a_slow_spectator_misses_samples_and_sees_that_it_does(
     assert gap.since <= EVENTS[60].t
     assert gap.until >= t
     # Only samples are missing, and no event comes twice.
-    assert folded(slow.events).log == folded([*EVENTS, *_logs(t)]).log
-    assert folded(slow.events).flows.keys() == folded(EVENTS).flows.keys()
+    assert folded(*slow.events).log == folded(*EVENTS, *_logs(t)).log
+    assert folded(*slow.events).flows.keys() == folded(*EVENTS).flows.keys()
 
 
 def _logs(t: float) -> list[Event]:
@@ -199,7 +200,7 @@ def test_a_full_past_leaves_a_gap(backlog: Backlog, join: Callable[[Wants], Read
     late = join(Wants.WHOLE)
     late.read()
     assert any(isinstance(each, Gap) for each in late.frames)
-    assert folded(late.events).flows.keys() == folded(EVENTS).flows.keys()
+    assert folded(*late.events).flows.keys() == folded(*EVENTS).flows.keys()
 
 
 def test_no_path_of_the_host_is_sent(backlog: Backlog, join: Callable[[Wants], Reader]) -> None:

@@ -11,7 +11,7 @@ from ccplay.model.values import LinkSetting
 from ccplay.state.lab_state import LabState
 from ccplay.traffic.flow import FlowStarted
 from ccplay.traffic.ping import PingSample, PingStarted
-from tests.events import tcp
+from tests.events import folded, tcp
 
 MBIT = 125_000
 Rates = Callable[[str, float], float]
@@ -28,8 +28,7 @@ def session(
     seconds: float = 20.0,
 ) -> LabState:
     """Play a session of flows sampled 20 times a second."""
-    state = LabState()
-    state.apply(Ready(t=0.0))
+    state = folded(Ready(t=0.0))
     changes = {0.0: LinkSetting(rate=10_000_000, delay_us=20_000), **(links or {})}
     acked = dict.fromkeys(starts, 0.0)
     for step in range(round(seconds * 20) + 1):
@@ -117,6 +116,15 @@ def test_settling_is_the_time_until_goodput_and_delay_are_those_of_later() -> No
 
 def test_without_a_change_nothing_settles() -> None:
     assert reaction(session({"a": 0.0}, lambda _, __: MBIT), "a").settling_s is None
+
+
+@pytest.mark.parametrize(("changes_at", "settles"), [(17.9, True), (18.1, False)])
+def test_a_change_counts_if_four_windows_of_half_a_second_follow(
+    changes_at: float, *, settles: bool
+) -> None:
+    links = {changes_at: LinkSetting(rate=20_000_000, delay_us=20_000)}
+    state = session({"a": 0.0}, lambda _, __: MBIT, links=links)
+    assert (reaction(state, "a").settling_s is not None) == settles
 
 
 def silent(back_at: float) -> LabState:

@@ -16,6 +16,7 @@ from ccplay.traffic.short_flows import (
     size_classes,
 )
 from ccplay.traffic.short_flows.transfers import REACH, arrivals
+from tests.events import folded
 
 
 def test_a_seed_gives_the_same_transfers_and_another_one_others() -> None:
@@ -64,17 +65,14 @@ def test_the_screen_has_what_was_done_by_the_moment_shown() -> None:
 
 
 def told() -> LabState:
-    state = LabState()
-    for event in (
+    return folded(
         ShortFlowsStarted(
             t=1.0, short_flows="x1", src="h1", dst="h2", cc="cubic", rate_bps=1, port=1
         ),
         progress(1.5, 3, 0, [1_000, 99_999], [20e3, 40e3]),
         progress(2.0, 6, 1, [100_000, 2_000_000], [100e3, 900e3]),
         ShortFlowsEnded(t=2.0, short_flows="x1"),
-    ):
-        state.apply(event)
-    return state
+    )
 
 
 def progress(
@@ -87,14 +85,12 @@ def progress(
 
 def test_a_recording_in_which_a_flow_and_a_ping_share_a_name_keeps_both() -> None:
     """A flow and a ping of one name are both kept: recordings of version 0.1 may have them."""
-    state = LabState()
-    for event in (
+    state = folded(
         FlowStarted(t=1.0, flow="p1", src="h1", dst="h2", cc="reno", port=1),
         PingStarted(t=1.5, ping="p1", src="h1", dst="h2", interval_s=0.2),
         PingSample(t=2.0, ping="p1", seq=1, rtt_us=20e3),
         PingEnded(t=3.0, ping="p1", sent=1, lost=0),
-    ):
-        state.apply(event)
+    )
     assert state.of(Flow)["p1"].running
     assert state.of(Ping)["p1"].ended == 3.0
     result = summarise(state, "x")

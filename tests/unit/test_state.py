@@ -23,16 +23,8 @@ from ccplay.traffic.download import Download, DownloadEnded, DownloadStarted
 from ccplay.traffic.flow import FlowEnded, FlowStarted, StartFlow
 from ccplay.traffic.ping import Ping, PingSample, PingStarted
 from ccplay.traffic.udp import StopUdp
-from tests.events import qdisc, tcp
+from tests.events import folded, qdisc, tcp
 from tests.ui.synthetic import stream
-
-
-def folded(*events: object) -> LabState:
-    state = LabState()
-    for event in events:
-        state.apply(event)
-    return state
-
 
 START = FlowStarted(t=1.0, flow="1", src="s1", dst="d1", cc="reno", port=5201)
 
@@ -147,8 +139,7 @@ def test_marks_and_failures_are_in_the_log() -> None:
 
 
 def test_what_ended_just_before_it_was_to_stop_is_no_error() -> None:
-    state = LabState()
-    state.apply(Failed(t=2.0, command=StopUdp(udp="u1"), message="udp 'u1' has ended"))
+    state = folded(Failed(t=2.0, command=StopUdp(udp="u1"), message="udp 'u1' has ended"))
     assert [each.kind for each in state.log] == ["warning"]
 
 
@@ -159,15 +150,13 @@ def test_samples_of_a_flow_that_never_started_and_unknown_events_change_nothing(
 
 
 def test_a_mark_stands_at_the_moment_that_it_is_about_and_can_be_moved() -> None:
-    state = LabState()
-    for event in (
+    state = folded(
         Applied(t=9.0, command=Mark(text="late", at=3.0, name="m1")),
         Applied(t=10.0, command=Mark(text="now", name="m2")),
         Applied(t=11.0, command=ChangeMark(name="m1", at=4.5)),
         Applied(t=12.0, command=ChangeMark(name="m2", text="then")),
         Applied(t=13.0, command=ChangeMark(name="unknown", at=1.0)),
-    ):
-        state.apply(event)
+    )
     assert [(e.t, e.text, e.name) for e in state.log if e.is_mark] == [
         (4.5, "late", "m1"),
         (10.0, "then", "m2"),
@@ -176,9 +165,10 @@ def test_a_mark_stands_at_the_moment_that_it_is_about_and_can_be_moved() -> None
 
 def test_a_mark_that_is_removed_leaves_a_line_of_the_log_and_no_mark() -> None:
     """Removing a mark adds a line to the log, which never gets shorter: readers keep a position."""
-    state = LabState()
-    state.apply(Applied(t=9.0, command=Mark(text="oh", at=3.0, name="m1")))
-    state.apply(Applied(t=10.0, command=RemoveMark(name="m1")))
+    state = folded(
+        Applied(t=9.0, command=Mark(text="oh", at=3.0, name="m1")),
+        Applied(t=10.0, command=RemoveMark(name="m1")),
+    )
     assert [(e.t, e.kind, e.text) for e in state.log] == [
         (10.0, "info", "mark 'oh' at 00:03 is removed")
     ]

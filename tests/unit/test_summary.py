@@ -25,7 +25,7 @@ from ccplay.traffic.download import DownloadEnded, DownloadStarted
 from ccplay.traffic.flow import FlowEnded, FlowStarted
 from ccplay.traffic.ping import PingEnded, PingSample, PingStarted
 from ccplay.ui.status_lines import trouble
-from tests.events import CAPABILITIES, health, qdisc, tcp
+from tests.events import CAPABILITIES, folded, health, qdisc, tcp
 from tests.events import HELLO as NOTHING
 
 HELLO = replace(
@@ -64,8 +64,7 @@ def link(t: float, kind: str) -> LinkChanged:
 
 def session() -> LabState:
     """Return a session with every kind of event that a result sums up."""
-    state = LabState()
-    for event in (
+    return folded(
         HELLO,
         link(0.1, "pfifo"),
         Ready(t=0.5),
@@ -87,9 +86,7 @@ def session() -> LabState:
         FlowEnded(t=11.6, flow="2", bytes=1_250_000, duration_s=10.0, retransmits=3),
         health(11.9),
         health(12.0, late_p99_us=2000.0),
-    ):
-        state.apply(event)
-    return state
+    )
 
 
 def test_flows_of_each_direction_are_added_up_where_there_are_several() -> None:
@@ -154,16 +151,14 @@ def test_a_download_is_no_flow() -> None:
 
 
 def test_a_case_that_measured_nothing_has_nulls_not_nans() -> None:
-    state = LabState()
-    for event in (
+    state = folded(
         HELLO,
         Ready(t=0.5),
         FlowStarted(t=1.0, flow="1", src="a", dst="b", cc="reno", port=1),
         PingStarted(t=1.0, ping="p1", src="a", dst="b", interval_s=1.0),
         DownloadStarted(t=1.0, download="w1", src="a", dst="b", bytes=5),
         Failed(t=1.0, command=None, message="no such thing"),
-    ):
-        state.apply(event)
+    )
     case = summarise(state, "x", interrupted=True, errors=("too bad",))
     result = Result(scenario="s", title="S", machine=machine(state), cases=[case])
     text = wire.encode_value(result).decode()
@@ -209,8 +204,7 @@ def test_the_documented_keys_are_there() -> None:
     ],
 )
 def test_a_run_that_the_machine_spoilt_reports_it(changes: dict[str, float], reason: str) -> None:
-    state = LabState()
-    state.apply(health(1.0, **changes))
+    state = folded(health(1.0, **changes))
     verdict = summarise(state, "x").health
     assert not verdict.trustworthy
     assert reason in verdict.reasons[0]

@@ -13,10 +13,10 @@ from ccplay.model.samples import CaStateChanged, TraceSamples
 from ccplay.model.series import Series, Timeline
 from ccplay.report.data import scene
 from ccplay.report.data.curves import Curve
-from ccplay.state.lab_state import LabState
 from ccplay.stream.sinks import Recorder
 from ccplay.traffic.connections import Flow
 from ccplay.traffic.flow import FlowStarted
+from tests.events import folded
 from tests.unit.test_summary import HELLO
 
 
@@ -48,9 +48,7 @@ def events() -> list[Event]:
 @pytest.fixture
 def flow() -> Flow:
     """Return a traced flow whose samples are always cwnd 7 and Loss, unlike its trace."""
-    state = LabState()
-    for event in events():
-        state.apply(event)
+    state = folded(*events())
     found = state.flows["1"]
     timeline = Timeline()
     found.series |= {name: Series(timeline) for name in ("cwnd", "ca_state")}
@@ -105,9 +103,7 @@ def test_the_period_of_a_reduction(
     changes: dict[float, int], acks_s: float, shown: tuple[float, float] | None
 ) -> None:
     """A reduction lasts until Open or Disorder, but is shown for at most ten RTTs of 50 ms."""
-    state = LabState()
-    state.apply(events()[0])
-    state.apply(acks(1.0, [30] * round(acks_s * 100 + 1)))
+    state = folded(events()[0], acks(1.0, [30] * round(acks_s * 100 + 1)))
     for t, ca_state in changes.items():
         state.apply(CaStateChanged(t=t, flow="1", ca_state=ca_state))
     assert scene.first_reduction(state.flows["1"]) == (shown and pytest.approx(shown))

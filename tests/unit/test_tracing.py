@@ -15,10 +15,10 @@ from ccplay.model.samples import CaStateChanged, TraceSamples
 from ccplay.scenario.reading import parse as parse_scenario
 from ccplay.scenario.values import Step
 from ccplay.session.steps import Script
-from ccplay.state.lab_state import LabState
 from ccplay.stream import wire
 from ccplay.stream.sources import RecordingLimits
 from ccplay.traffic.flow import FlowStarted, StartFlow
+from tests.events import folded
 
 STARTED = FlowStarted(t=1.0, flow="1", src="h1", dst="h2", cc="cubic", port=5201)
 
@@ -101,15 +101,13 @@ def test_a_short_trace_is_counted_at_its_end() -> None:
 
 
 def test_what_is_traced_becomes_series_of_their_own() -> None:
-    state = LabState()
-    for event in (
+    state = folded(
         STARTED,
         TraceStarted(t=1.0, flow="1"),
         samples(2.0, [10, 11, 12]),
         CaStateChanged(t=2.0015, flow="1", ca_state=3),
         samples(2.01, [7, 7]),
-    ):
-        state.apply(event)
+    )
     trace = state.flows["1"].trace
     assert trace is not None
     moments = [trace.moments.time(tick) for tick in range(5)]
@@ -132,15 +130,14 @@ def test_what_is_traced_becomes_series_of_their_own() -> None:
 
 def test_a_trace_that_cannot_be_spoils_nothing() -> None:
     """A trace that is refused is logged as a warning, since an error makes a run untrustworthy."""
-    state = LabState()
-    state.apply(Failed(t=1.0, command=TraceFlow(flow="1"), message="flow 1 is sampled, not traced"))
+    state = folded(
+        Failed(t=1.0, command=TraceFlow(flow="1"), message="flow 1 is sampled, not traced")
+    )
     assert [entry.kind for entry in state.log] == ["warning"]
 
 
 def test_traces_of_what_never_started_are_passed_over() -> None:
-    state = LabState()
-    state.apply(samples(1.0, [10]))
-    state.apply(CaStateChanged(t=1.0, flow="x", ca_state=1))
+    state = folded(samples(1.0, [10]), CaStateChanged(t=1.0, flow="x", ca_state=1))
     assert not state.flows
 
 

@@ -8,22 +8,20 @@ from ccplay.analysis.summary import summarise
 from ccplay.report.data.naming import words
 from ccplay.report.data.report_tables import result_tables
 from ccplay.report.page.page import grids
-from ccplay.state.lab_state import LabState
 from ccplay.traffic import KINDS, TRAFFIC, TrafficResults
 from ccplay.traffic.base import TrafficKind
 from ccplay.traffic.flow import Subflow
 from ccplay.traffic.routes import Route
 from ccplay.traffic.short_flows import SizeClass
 from ccplay.traffic.udp import UdpResult
+from tests.events import folded
 from tests.unit import test_call, test_monitored, test_short_flows, test_summary
 
 
 @pytest.fixture(scope="module")
 def runs() -> list[CaseResult]:
     """Return results with each kind of traffic, a queue and an interface."""
-    monitored = LabState()
-    for event in (*test_monitored.EVENTS, *test_call.EVENTS):
-        monitored.apply(event)
+    monitored = folded(*test_monitored.EVENTS, *test_call.EVENTS)
     found = [
         summarise(state, "x")
         for state in (test_summary.session(), test_short_flows.told(), monitored)

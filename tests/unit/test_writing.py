@@ -29,7 +29,7 @@ from ccplay.model.commands import (
     UntraceFlow,
 )
 from ccplay.model.disciplines import AVERAGING, DISCIPLINES, software_only, thresholds
-from ccplay.model.events import Applied, Hello, HostChanged, LinkChanged, Log, Ready
+from ccplay.model.events import Applied, HostChanged, LinkChanged, Log, Ready
 from ccplay.model.network import Network, Topology
 from ccplay.model.quantities import RATE, SHARE, SWITCH, Field, fields_of
 from ccplay.model.texts import CONGESTION_CONTROLS
@@ -62,6 +62,7 @@ from ccplay.units import (
     write_time_us,
 )
 from tests.events import CAPABILITIES as NOTHING
+from tests.events import HELLO, folded
 
 READY_AT = 0.4321
 
@@ -75,28 +76,15 @@ def between(command: type[msgspec.Struct], name: str) -> st.SearchStrategy[int]:
 CAPTURES = st.integers(int(fields_of(StartCapture)["max_bytes"].low or 0), LARGEST_CAPTURE)
 
 CAPABILITIES = replace(NOTHING, kernel="6.18.5")
+FIRST = replace(HELLO, format=1, version="1.2.3", wall_time=1.8e9, capabilities=CAPABILITIES)
 
 
 def session(build: Build, *events: Event, tells_build: bool = True) -> LabState:
     """Return a session whose network is ready at ``READY_AT``, with these events."""
-    state = LabState()
-    network = plan(build.topology)
-    state.apply(
-        Hello(
-            t=0.0,
-            format=1,
-            version="1.2.3",
-            wall_time=1.8e9,
-            sample_hz=build.sample_hz,
-            capabilities=CAPABILITIES,
-            network=network,
-            build=build if tells_build else None,
-        )
+    known = {"sample_hz": build.sample_hz, "network": plan(build.topology)}
+    return folded(
+        replace(FIRST, build=build if tells_build else None, **known), Ready(t=READY_AT), *events
     )
-    state.apply(Ready(t=READY_AT))
-    for event in events:
-        state.apply(event)
-    return state
 
 
 def reread(state: LabState, **options: float) -> Case:
@@ -610,9 +598,7 @@ def test_nonsense_of_a_stranger_becomes_a_comment(command: Command) -> None:
 def test_a_topology_that_is_none_is_refused(topology: Topology) -> None:
     hello = session(Build()).hello
     assert hello is not None
-    state = LabState()
-    state.apply(replace(hello, build=Build(topology=topology)))
-    state.apply(Ready(t=READY_AT))
+    state = folded(replace(hello, build=Build(topology=topology)), Ready(t=READY_AT))
     with pytest.raises(ScenarioError, match="can't be written as a scenario"):
         write(state)
 
@@ -632,15 +618,7 @@ def test_a_hostile_title_stays_a_title() -> None:
 def test_a_date_that_is_none_is_left_out(wall_time: float) -> None:
     state = session(Build())
     assert state.hello is not None
-    state.hello = Hello(
-        t=0.0,
-        format=1,
-        version="1",
-        wall_time=wall_time,
-        sample_hz=50.0,
-        capabilities=CAPABILITIES,
-        network=state.hello.network,
-    )
+    state.hello = replace(state.hello, version="1", wall_time=wall_time)
     assert write(state).startswith("# Session: Linux 6.18.5, ccplay 1.\n")
 
 

@@ -4,7 +4,6 @@ import pytest
 
 from ccplay.lesson.course import RunSpan, is_right, judge, measured
 from ccplay.model.samples import Sweep
-from ccplay.model.values import Monitored
 from ccplay.scenario.values import (
     AnswerChoice,
     Bound,
@@ -16,8 +15,8 @@ from ccplay.scenario.values import (
 )
 from ccplay.traffic.ping import PingSample, PingStarted
 from ccplay.traffic.udp import UdpSample, UdpStarted
-from tests.events import qdisc, tcp
-from tests.unit.test_state import START, folded
+from tests.events import folded, monitored, qdisc, tcp
+from tests.unit.test_state import START
 
 MEASURES = {"rtt": Measure("pings.p.rtt_us", "RTT", "ms", take="mean")}
 
@@ -69,18 +68,6 @@ def test_a_number_is_right_within_its_tolerance_of_the_measured_one() -> None:
     assert not judge(page(NUMBER), {"rtt": 80.0}).usual
 
 
-def counts(received: int) -> Monitored:
-    payload = 1000 * received
-    return Monitored(
-        sent=received,
-        received=received,
-        received_bytes=payload,
-        delay_mean_us=50_000.0,
-        delay_min_us=50_000.0,
-        delay_max_us=50_000.0,
-    )
-
-
 @pytest.mark.parametrize(
     ("metric", "take", "unit", "expected"),
     [
@@ -103,11 +90,11 @@ def test_samples_of_every_subject_are_measured(
         PingStarted(t=1.0, ping="p1", src="s1", dst="d1", interval_s=0.2),
         UdpStarted(t=1.0, udp="u1", src="s1", dst="d1", rate_bps=1, packet_bytes=1, port=1),
         Sweep(t=1.1, tcp=tcp("1", cwnd=10), qdisc=qdisc("r1->r2", qlen=3)),
-        UdpSample(t=1.2, udp="u1", monitored=counts(10)),
+        UdpSample(t=1.2, udp="u1", monitored=monitored(10, 10, 50_000.0)),
         PingSample(t=1.2, ping="p1", seq=1, rtt_us=20_000.0),
         Sweep(t=1.3, tcp=tcp("1", cwnd=30), qdisc=qdisc("r1->r2", qlen=5)),
         PingSample(t=1.4, ping="p1", seq=2, rtt_us=40_000.0),
-        UdpSample(t=1.4, udp="u1", monitored=counts(20)),
+        UdpSample(t=1.4, udp="u1", monitored=monitored(20, 20, 50_000.0)),
         Sweep(t=9.0, tcp=tcp("1", cwnd=99), qdisc=qdisc("r1->r2", qlen=99)),
     )
     measure = Measure(metric, "what", unit, take)
