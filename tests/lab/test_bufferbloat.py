@@ -1,16 +1,15 @@
 """The published bufferbloat lab, on this machine: its shape, held by what the physics allows."""
 
 import asyncio
-import json
-import sys
 from collections.abc import Iterable
-from typing import Any, cast
+from typing import Any
 
 import msgspec
 import pytest
 
 from ccplay.analysis.trust import HealthResult
 from tests.lab import trust
+from tests.lab.commands import run
 from tests.lab.trust import note, physical, starved
 
 pytestmark = pytest.mark.xdist_group("bufferbloat")
@@ -38,22 +37,18 @@ class Measured(dict[str, Any]):
         return msgspec.convert(super().__getitem__(name)["health"], HealthResult)
 
 
-async def run(case: str) -> dict[str, Any]:
-    argv = [sys.executable, "-m", "ccplay", "run", "bufferbloat", "--json", "--case", case]
-    process = await asyncio.create_subprocess_exec(
-        *argv, stdout=asyncio.subprocess.PIPE, stderr=asyncio.subprocess.PIPE
-    )
-    out, talk = await process.communicate()
+async def measure(case: str) -> Any:
+    code, result, talk = await run("run", "bufferbloat", "--json", "--case", case)
     # The scenario's own expectations are not judged here: the tests know how busy the machine was.
-    assert process.returncode in (0, 1), talk.decode()
-    (found,) = json.loads(out)["cases"]
-    return cast("dict[str, Any]", found)
+    assert code in (0, 1), talk
+    (found,) = result["cases"]
+    return found
 
 
-async def run_all(cases: Iterable[str]) -> dict[str, dict[str, Any]]:
+async def run_all(cases: Iterable[str]) -> dict[str, Any]:
     """Run each case by a command of its own, at the same time: one command would repeat runs."""
     cases = tuple(cases)
-    return dict(zip(cases, await asyncio.gather(*map(run, cases)), strict=True))
+    return dict(zip(cases, await asyncio.gather(*map(measure, cases)), strict=True))
 
 
 @pytest.fixture(scope="module")

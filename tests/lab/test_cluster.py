@@ -2,12 +2,11 @@
 
 import asyncio
 import contextlib
-import json
 import os
 import socket
 import sys
 import uuid
-from asyncio.subprocess import PIPE, Process
+from asyncio.subprocess import Process
 from collections.abc import AsyncIterator
 from contextlib import asynccontextmanager
 from pathlib import Path
@@ -20,6 +19,7 @@ pytest.importorskip("distributed", reason="ccplay[cluster] is not installed")
 from ccplay.experiment.cluster.scheduler import write_certificate
 from ccplay.experiment.store import read_run_directory, recording_of
 from ccplay.stream.sources import recorded_events
+from tests.lab.commands import finish, progress, start
 from tests.lab.test_leaks import MARKER, marked, nothing_left
 
 RACE = (
@@ -69,9 +69,7 @@ class Cluster:
 
     async def run(self, *words: str) -> Process:
         said = ("--cluster", self.address, "--certificate", str(self.pair))
-        return await asyncio.create_subprocess_exec(
-            *(sys.executable, "-m", "ccplay", "run", *words, *said), stdout=PIPE, stderr=PIPE
-        )
+        return await start("run", *words, *said)
 
     async def start(self, module: str, *words: str, machine: str = "", **more: str) -> Process:
         place = {"CCPLAY_MACHINE": machine, "XDG_CACHE_HOME": str(self.folder / "cache" / machine)}
@@ -104,28 +102,14 @@ async def clustered(folder: Path) -> AsyncIterator[Cluster]:
 
 async def outcome(process: Process) -> Any:
     """Return the result that a run prints, once it has succeeded."""
-    async with asyncio.timeout(_PATIENCE_S):
-        out, talk = await process.communicate()
-    assert process.returncode == 0, talk.decode()
-    return json.loads(out)
-
-
-async def until(process: Process, word: str) -> None:
-    """Wait for a line of progress."""
-    assert process.stderr is not None
-    async with asyncio.timeout(_PATIENCE_S):
-        while word not in (line := (await process.stderr.readline()).decode()):
-            assert line, "it ended before its time"
+    code, result, talk = await finish(process)
+    assert code == 0, talk
+    return result
 
 
 async def test_two_workers_make_the_runs_that_this_machine_makes(tmp_path: Path) -> None:
     """A race with two repeats: the same keys and seeds, and metrics within their intervals."""
-    local = await asyncio.create_subprocess_exec(
-        *(sys.executable, "-m", "ccplay", "run", *RACE, "--out", str(tmp_path / "here")),
-        stdout=PIPE,
-        stderr=PIPE,
-    )
-    here = await outcome(local)
+    here = await outcome(await start("run", *RACE, "--out", tmp_path / "here"))
     async with clustered(tmp_path) as cluster:
         await cluster.scheduler()
         await cluster.dask_worker("first")
@@ -199,9 +183,9 @@ async def test_no_run_is_lost_or_counted_twice(tmp_path: Path) -> None:
         await cluster.worker("stays")
         worker = await cluster.dask_worker("dies")
         process = await cluster.run(str(path), "--json", "--out", str(tmp_path / "out"))
-        await until(process, "1/6")
+        await progress(process, "1/6")
         worker.kill()
-        await until(process, "2/6")
+        await progress(process, "2/6")
         scheduler.kill()
         await scheduler.wait()
         await cluster.scheduler()
@@ -228,14 +212,12 @@ async def test_workers_of_a_killed_command_end_and_leave_no_key(tmp_path: Path) 
     (tmp_path / "tmp").mkdir()
     marker = f"ccplay-{uuid.uuid4()}"
     cache, temporary = str(tmp_path / "cache"), str(tmp_path / "tmp")
-    run = await asyncio.create_subprocess_exec(
-        *(sys.executable, "-m", "ccplay", "run", str(tmp_path / "many.toml")),
-        *("--cluster", "local:2", "--out", str(tmp_path / "out")),
+    run = await start(
+        *("run", tmp_path / "many.toml", "--cluster", "local:2", "--out", tmp_path / "out"),
         env=os.environ | {MARKER: marker, "XDG_CACHE_HOME": cache, "TMPDIR": temporary},
-        stderr=PIPE,
         stdout=asyncio.subprocess.DEVNULL,
     )
-    await until(run, "1/6")
+    await progress(run, "1/6")
     run.kill()
     await run.wait()
     assert not await nothing_left(lambda: [str(each) for each in marked(marker)])

@@ -13,7 +13,8 @@ import pytest
 pytest.importorskip("distributed", reason="ccplay[cluster] is not installed")
 
 from tests.lab import stand_in
-from tests.lab.test_cluster import Cluster, clustered, outcome, until
+from tests.lab.commands import progress
+from tests.lab.test_cluster import Cluster, clustered, outcome
 
 RUNS = 8
 SCENARIO = """
@@ -102,7 +103,7 @@ async def test_who_comes_back_may_leave_again(tmp_path: Path) -> None:
         await made.said("--detach")
         await made.until_completed(1)
         process = await made.command("--attach")
-        await until(process, f"2/{RUNS}")
+        await progress(process, f"2/{RUNS}")
         process.send_signal(signal.SIGINT)
         _, talk = await process.communicate()
         assert process.returncode == 0, talk.decode()
@@ -134,7 +135,7 @@ async def test_what_is_cancelled_ends(tmp_path: Path) -> None:
         assert "cancelled" in await made.said("--cancel")
         there = made.completed()
         process = await made.command("--attach")
-        await until(process, f"{len(there)}/{RUNS}")
+        await progress(process, f"{len(there)}/{RUNS}")
         assert len(made.completed()) <= len(there) + 1
         result = await outcome(process)
         assert repeats(result) == [*range(1, RUNS + 1)]

@@ -1,16 +1,14 @@
 """An experiment with real labs: side by side, broken off and gone on with, changed and refused."""
 
 import asyncio
-import json
 import signal
-import sys
 from pathlib import Path
-from typing import Any
 
 from ccplay.experiment.store import read_run_directory, recording_of
 from ccplay.model.commands import Build
 from ccplay.session import launch
 from ccplay.stream.sources import LabSource, check_recording
+from tests.lab.commands import progress, run, start
 
 SCENARIO = """
 duration = "2 s"
@@ -26,26 +24,12 @@ rate = { path = "links.bottleneck.rate", values = ["5 Mbit/s", "10 Mbit/s", "20 
 RATES = (5e6, 10e6, 20e6)
 
 
-async def start(*words: str) -> asyncio.subprocess.Process:
-    return await asyncio.create_subprocess_exec(
-        *(sys.executable, "-m", "ccplay", "run", *words),
-        stdout=asyncio.subprocess.PIPE,
-        stderr=asyncio.subprocess.PIPE,
-    )
-
-
-async def run(*words: str) -> tuple[int, Any, str]:
-    """Run to the end; return the exit code, the result and the messages."""
-    process = await start(*words, "--json")
-    out, talk = await process.communicate()
-    assert process.returncode is not None
-    return process.returncode, json.loads(out) if out else None, talk.decode()
-
-
 async def test_labs_side_by_side_do_not_meet(tmp_path: Path) -> None:
     """Three labs with the same names and addresses at once; each keeps to its own rate."""
     (path := tmp_path / "mine.toml").write_text(SCENARIO)
-    code, result, talk = await run(str(path), "--jobs", "3", "--out", str(tmp_path / "out"))
+    code, result, talk = await run(
+        *("run", path, "--json", "--jobs", "3", "--out", tmp_path / "out")
+    )
     assert code == 0, talk
     assert [(run["name"], run["repeat"]) for run in result["cases"]] == [
         (f"rate {rate / 1e6:.0f} Mbit/s", repeat) for rate in RATES for repeat in (1, 2)
@@ -67,14 +51,10 @@ async def test_what_ctrl_c_broke_off_is_gone_on_with(tmp_path: Path) -> None:
     """Finished runs are not changed, and only the others are run."""
     (path := tmp_path / "mine.toml").write_text(SCENARIO)
     words = (str(path), "--jobs", "2", "--out", str(tmp_path / "out"))
-    process = await start(*words)
-    assert process.stdout is not None
-    assert process.stderr is not None
-    async with asyncio.timeout(240):
-        while not (line := await process.stderr.readline()).startswith(b"1/6 "):
-            assert line, "it ended before its time"
-        process.send_signal(signal.SIGINT)
-        out, talk = await process.communicate()
+    process = await start("run", *words)
+    await progress(process, "1/6 ")
+    process.send_signal(signal.SIGINT)
+    out, talk = await asyncio.wait_for(process.communicate(), 240)
     assert process.returncode == 130
     assert b"of 6 runs are kept" in talk
     assert b"ccplay run" in talk
@@ -83,7 +63,7 @@ async def test_what_ctrl_c_broke_off_is_gone_on_with(tmp_path: Path) -> None:
     assert 1 <= len(finished) <= 3
     kept = read_run_directory(tmp_path / "out")
     assert len(kept.cases) == len(finished)
-    code, result, talk_then = await run(*words)
+    code, result, talk_then = await run("run", *words, "--json")
     assert code == 0, talk_then
     assert len(result["cases"]) == 6
     assert not any(run["interrupted"] for run in result["cases"])
@@ -96,17 +76,17 @@ async def test_what_ctrl_c_broke_off_is_gone_on_with(tmp_path: Path) -> None:
 async def test_a_changed_scenario_is_refused_with_what_has_changed(tmp_path: Path) -> None:
     (path := tmp_path / "mine.toml").write_text(SCENARIO)
     words = (str(path), "--repeats", "1", "--case", "rate 5 Mbit/s", "--out", str(tmp_path / "out"))
-    code, result, talk = await run(*words)
+    code, result, talk = await run("run", *words, "--json")
     assert code == 0, talk
     path.write_text(SCENARIO.replace("limit = 50", "limit = 10"))
-    code, nothing, talk = await run(*words)
+    code, nothing, talk = await run("run", *words, "--json")
     assert (code, nothing) == (2, None)
     assert "queue" in talk or "qdisc" in talk
     assert "was 50, is 10" in talk
     assert "--out" in talk
     # More repeats and other words about them are no change of what was run.
     path.write_text('title = "Again"\n' + SCENARIO)
-    code, again, talk = await run(*words[:2], "2", *words[3:])
+    code, again, talk = await run("run", *words[:2], "2", *words[3:], "--json")
     assert code == 0, talk
     assert again["cases"][0] == result["cases"][0]
     assert len(again["cases"]) == 2

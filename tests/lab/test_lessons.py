@@ -1,13 +1,11 @@
 """A lesson whole, in a real lab: every page runs, and what was measured answers its question."""
 
-import asyncio
-import json
-import sys
 from pathlib import Path
 
 import msgspec
 
 from ccplay.analysis.trust import HealthResult
+from tests.lab.commands import run
 from tests.lab.trust import note, physical
 
 LESSON = """
@@ -69,20 +67,11 @@ text = "Text alone, which is over at once."
 async def test_a_lesson_is_answered_by_what_it_measures(tmp_path: Path) -> None:
     path = tmp_path / "mine.toml"
     path.write_text(LESSON)
-    process = await asyncio.create_subprocess_exec(
-        *(sys.executable, "-m", "ccplay", "lesson", str(path), "--headless", "--json"),
-        stdout=asyncio.subprocess.PIPE,
-    )
-    async with asyncio.timeout(120):
-        out, _ = await process.communicate()
-    found = json.loads(out)
+    code, found, talk = await run("lesson", path, "--headless", "--json")
+    assert code == 0, talk
     note(msgspec.convert(found["health"], HealthResult))
     assert found["errors"] == []
-    assert [(page["page"], page["ok"]) for page in found["pages"]] == [
-        (1, True),
-        (2, True),
-        (3, True),
-    ]
+    assert [(page["page"], page["ok"]) for page in found["pages"]] == [(n, True) for n in (1, 2, 3)]
     first, short, long = found["pages"]
     # 10 ms each way; a busy machine adds some.
     assert 19.9 <= first["measured"]["rtt"] < 60
@@ -90,4 +79,3 @@ async def test_a_lesson_is_answered_by_what_it_measures(tmp_path: Path) -> None:
     assert short["measured"]["drops"] > 0
     # Slow start alone passes 20 packets, which the link and ten places could not hold.
     assert long["measured"]["queue"] > 20
-    assert process.returncode == 0

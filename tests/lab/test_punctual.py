@@ -5,8 +5,8 @@ import json
 import os
 import pty
 import signal
-import sys
 import termios
+from asyncio.subprocess import Process
 from collections.abc import AsyncIterator, Callable
 from contextlib import asynccontextmanager
 from pathlib import Path
@@ -17,6 +17,7 @@ import pytest
 
 from ccplay.lab.delay_line import NAME
 from ccplay.session.archive import read_recording
+from tests.lab.commands import finish, progress, start
 
 SCENARIO = """
 duration = "4 s"
@@ -31,14 +32,11 @@ timeline = [
 
 
 @asynccontextmanager
-async def running(path: Path, **streams: Any) -> AsyncIterator[asyncio.subprocess.Process]:
+async def running(path: Path, **streams: Any) -> AsyncIterator[Process]:
     """Run ``SCENARIO``, recorded beside ``path``; processes that are left at the end are killed."""
     path.write_text(SCENARIO)  # noqa: ASYNC240 - a small file
-    process = await asyncio.create_subprocess_exec(
-        *(sys.executable, "-m", "ccplay", "run", str(path), "--json"),
-        *("--record", str(path.with_suffix(".ccplay"))),
-        **{"stdout": asyncio.subprocess.PIPE, "stderr": asyncio.subprocess.PIPE} | streams,
-    )
+    words = ("run", path, "--json", "--record", path.with_suffix(".ccplay"))
+    process = await start(*words, **streams)
     try:
         async with asyncio.timeout(120):
             yield process
@@ -46,13 +44,6 @@ async def running(path: Path, **streams: Any) -> AsyncIterator[asyncio.subproces
         if process.returncode is None:
             process.kill()
             await process.wait()
-
-
-async def begun(process: asyncio.subprocess.Process) -> None:
-    """Wait until the flow has started."""
-    assert process.stderr is not None
-    while b"flow 1 starts" not in (line := await process.stderr.readline()):
-        assert line, "the run ended before its time"
 
 
 async def until(condition: Callable[[], bool]) -> None:
@@ -101,46 +92,33 @@ async def test_a_run_continues_to_its_end_while_its_terminal_is_paused(tmp_path:
 
 async def test_a_run_that_was_stopped_over_its_steps_is_not_trusted(tmp_path: Path) -> None:
     async with running(tmp_path / "mine.toml") as process:
-        await begun(process)
+        await progress(process, "flow 1 starts")
         process.send_signal(signal.SIGSTOP)
         # Time itself is what is awaited: the lab's, past both steps. They are then late by more
         # than 0.5 s, however slow the machine.
         await asyncio.sleep(5.0)
         process.send_signal(signal.SIGCONT)
-        out, talk = await process.communicate()
-    (case,) = json.loads(out)["cases"]
+        _, result, talk = await finish(process)
+    (case,) = result["cases"]
     health = case["health"]
     assert not health["trustworthy"]
     assert health["late_steps"] >= 2
     reasons = "; ".join(health["reasons"])
     assert "the step due at 2.0 s (link bottleneck → 5 Mbit/s) took effect at" in reasons
     assert "ccplay was suspended or starved of CPU for" in reasons
-    assert b"was suspended" in talk
+    assert "was suspended" in talk
 
 
 async def test_a_delay_line_that_died_makes_its_run_untrustworthy(tmp_path: Path) -> None:
     async with running(tmp_path / "mine.toml") as process:
-        await begun(process)
+        await progress(process, "flow 1 starts")
         children = psutil.Process(process.pid).children(recursive=True)
         lines = [each for each in children if each.name() == NAME.decode()]
         if not lines:
             pytest.skip("netem delays here")
         lines[0].kill()
-        out, _ = await process.communicate()
-    (case,) = json.loads(out)["cases"]
+        _, result, _ = await finish(process)
+    (case,) = result["cases"]
     assert not case["health"]["trustworthy"]
     assert any("the delay line died (signal 9)" in each for each in case["health"]["reasons"])
     assert case["errors"] == []
-
-
-@pytest.mark.parametrize(("number", "code"), [(signal.SIGTERM, 143), (signal.SIGINT, 130)])
-async def test_a_signal_ends_a_run_with_its_own_exit_code(
-    tmp_path: Path, number: signal.Signals, code: int
-) -> None:
-    async with running(tmp_path / "mine.toml") as process:
-        await begun(process)
-        process.send_signal(number)
-        out, talk = await process.communicate()
-    assert process.returncode == code
-    assert json.loads(out)["cases"][0]["interrupted"] is True
-    assert b"Traceback" not in talk

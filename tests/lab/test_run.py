@@ -1,43 +1,49 @@
-"""`ccplay run` with a real lab: data on stdout, talk on stderr, an orderly end on Ctrl-C."""
+"""`ccplay run` with a real lab: data on stdout, talk on stderr, an orderly end by whatever."""
 
-import asyncio
 import json
 import signal
-import sys
 from pathlib import Path
 
-SCENARIO = """
+import pytest
+
+from tests.lab.commands import finish, progress, run, start
+
+LINEAR = """
 duration = "10 min"
 topology.kind = "linear"
 links.bottleneck = { rate = "10 Mbit/s", delay = "10 ms", queue = { kind = "pfifo", limit = 50 } }
+"""
+
+LONG = f"""{LINEAR}
 timeline = [
-  { at = "0 s", do = "start-ping", count = 2, interval = "100 ms" },
-  { after = "p1", do = "start-flow", cc = "reno" },
-  { after = "p1", at = "1 s", do = "set-congestion-control", flow = "1", cc = "bbr" },
-  { after = "p1", at = "2 s", do = "mark", text = "far enough" },
+  {{ at = "0 s", do = "start-ping", count = 2, interval = "100 ms" }},
+  {{ after = "p1", do = "start-flow", cc = "reno" }},
+  {{ after = "p1", at = "1 s", do = "set-congestion-control", flow = "1", cc = "bbr" }},
+  {{ after = "p1", at = "2 s", do = "mark", text = "far enough" }},
+]
+"""
+
+RACE = f"""{LINEAR}
+until = "first"
+timeline = [
+  {{ at = "0 s", do = "start-flow", flow = "2", cc = "reno", bytes = "50 MB" }},
+  {{ at = "0 s", do = "start-flow", flow = "1", cc = "reno", bytes = "1 MB" }},
 ]
 """
 
 
-async def test_ctrl_c_ends_the_lab_and_prints_what_was_measured(tmp_path: Path) -> None:
-    path = tmp_path / "mine.toml"
-    path.write_text(SCENARIO)
-    process = await asyncio.create_subprocess_exec(
-        *(sys.executable, "-m", "ccplay", "run", str(path), "--json"),
-        *("--record", str(tmp_path / "mine.jsonl")),
-        stdout=asyncio.subprocess.PIPE,
-        stderr=asyncio.subprocess.PIPE,
-    )
-    assert process.stdout is not None
-    assert process.stderr is not None
-    async with asyncio.timeout(120):
-        while b"far enough" not in (line := await process.stderr.readline()):
-            assert line, "the run ended before its time"
-        process.send_signal(signal.SIGINT)
-        out = await process.stdout.read()
-        code = await process.wait()
-    assert code == 130
-    (case,) = json.loads(out)["cases"]
+@pytest.mark.parametrize(("number", "code"), [(signal.SIGTERM, 143), (signal.SIGINT, 130)])
+async def test_a_signal_ends_the_lab_and_what_was_measured_is_printed(
+    tmp_path: Path, number: signal.Signals, code: int
+) -> None:
+    (path := tmp_path / "mine.toml").write_text(LONG)
+    process = await start("run", path, "--json", "--record", tmp_path / "mine.jsonl")
+    await progress(process, "far enough")
+    process.send_signal(number)
+    ended, result, talk = await finish(process)
+    assert ended == code
+    assert "Traceback" not in talk
+    (case,) = result["cases"]
     assert case["interrupted"] is True
     assert case["errors"] == []
     (flow,) = case["flows"]
@@ -49,3 +55,19 @@ async def test_ctrl_c_ends_the_lab_and_prints_what_was_measured(tmp_path: Path) 
     assert 20 <= case["pings"][0]["min_ms"] < 40
     last = (tmp_path / "mine.jsonl").read_bytes().splitlines()[-1]
     assert json.loads(last)["event"] == "ended"
+
+
+async def test_the_first_transfer_that_is_done_ends_the_case(tmp_path: Path) -> None:
+    (path := tmp_path / "race.toml").write_text(RACE)
+    code, result, talk = await run("run", path, "--json")
+    assert code == 0, talk
+    (case,) = result["cases"]
+    assert case["errors"] == []
+    race = case["checkpoint"]
+    assert race["first"] == "1"
+    # A megabyte alone needs 0.8 s of the link, both in turn 41 s: it ended with the first.
+    assert 0.8 <= race["elapsed_s"] < 30
+    # What came within a sweep beyond the limit: 20 ms of the link are 25 kB, a late one is more.
+    assert 1_000_000 <= race["bytes"]["1"] < 1_500_000
+    assert 0 < race["bytes"]["2"] < 50_000_000
+    assert race["ratio"] == round(race["bytes"]["2"] / race["bytes"]["1"], 6)

@@ -1,7 +1,5 @@
 """From play to script: what was done by hand, saved and run again, is done again."""
 
-import asyncio
-import sys
 import tempfile
 from pathlib import Path
 
@@ -19,6 +17,7 @@ from ccplay.stream.sources import ReplaySource
 from ccplay.traffic.download import StartDownload
 from ccplay.traffic.flow import StartFlow, StopFlow
 from ccplay.traffic.ping import StartPing
+from tests.lab.commands import run
 from tests.lab.conftest import RunningLab, running
 from tests.lab.trust import note, physical
 
@@ -71,17 +70,6 @@ def said(command: Command) -> Command:
     return Mark(text=command.text) if isinstance(command, Mark) else command
 
 
-async def ccplay(*words: object) -> tuple[int | None, str]:
-    """Run a command and return its exit code and its messages."""
-    process = await asyncio.create_subprocess_exec(
-        *(sys.executable, "-m", "ccplay", *map(str, words)),
-        stdout=asyncio.subprocess.DEVNULL,
-        stderr=asyncio.subprocess.PIPE,
-    )
-    _, talk = await process.communicate()
-    return process.returncode, talk.decode()
-
-
 @physical
 async def test_a_session_by_hand_runs_again(tmp_path: Path) -> None:
     """The same commands in the same order, each within a tenth of a second of its moment."""
@@ -96,7 +84,7 @@ async def test_a_session_by_hand_runs_again(tmp_path: Path) -> None:
     assert len(played) == 9
 
     recording = tmp_path / "again.ccplay"
-    code, talk = await ccplay("run", path, "--json", "--record", recording)
+    code, _, talk = await run("run", path, "--json", "--record", recording)
     assert code == 0, talk
     note(judge(read_recording(recording)))
     again = await applied(recording)
@@ -107,11 +95,11 @@ async def test_a_session_by_hand_runs_again(tmp_path: Path) -> None:
     assert max(map(abs, late.values())) < LATE_S, late
 
     twice = tmp_path / "twice.toml"
-    code, talk = await ccplay("script", recording, "--to", twice)
+    code, _, talk = await run("script", recording, "--to", twice)
     assert (code, talk) == (0, f"to repeat it: ccplay run {twice}\n")
     case = load(twice).case()
     assert case.build == BUILD
     assert [each.command for each in case.timeline] == [said(each.command) for _, each in played]
-    code, talk = await ccplay("script", recording, "--to", twice)
+    code, _, talk = await run("script", recording, "--to", twice)
     assert code == 2
     assert "already exists" in talk

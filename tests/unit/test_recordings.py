@@ -271,7 +271,8 @@ def test_a_file_that_may_not_grow_stays_valid(tmp_path: Path) -> None:
     script = """
         import resource, signal, sys
         from pathlib import Path
-                from ccplay.stream.sinks import Recorder
+        from ccplay.errors import RecordingError
+        from ccplay.stream.sinks import Recorder
         from ccplay.stream.sources import recorded_events
         resource.setrlimit(resource.RLIMIT_FSIZE, (60_000, 60_000))
         recorder = Recorder(Path(sys.argv[2]))
