@@ -71,9 +71,9 @@ class Stage:
             self._serving = None
 
 
-@pytest.fixture(scope="module")
+@pytest.fixture(scope="package")
 def browser(tmp_path_factory: pytest.TempPathFactory) -> Iterator[str]:
-    """Run a browser for the tests of a module; yield its address."""
+    """Run a browser for all tests of pages; yield its address."""
     with chromium(tmp_path_factory.mktemp("chromium")) as address:
         yield address
 
