@@ -22,8 +22,9 @@ def red(**more: int | bool) -> RED:
 @pytest.mark.parametrize(("least", "most"), [(30_000, 90_000), (12_500, 37_500), (5_000, 50_000)])
 def test_the_weight_is_that_of_tc(least: int, most: int) -> None:
     burst = (2 * least + most) // 3000
-    ours = weight(least / 1000, burst)
-    assert ours == 2.0 ** -red_eval_ewma(least, burst, 1000)
+    assert weight(least / 1000, burst) == 2.0 ** -red_eval_ewma(least, burst, 1000)
+    options = OPTIONS | {"min": least, "max": most}
+    assert discipline("red", **options).w == weight(least / 1000, burst)  # type: ignore[attr-defined]
 
 
 def test_the_average_is_a_moving_one_and_decays_while_idle() -> None:
