@@ -82,6 +82,14 @@ def test_convergence_is_reported_from_the_last_start() -> None:
     assert converged_s(shared(late=5.0, fair_from=10.0)) == pytest.approx(5.6, abs=0.3)
 
 
+def test_the_steps_in_which_convergence_is_looked_for_grow_with_time_and_flows(
+    monkeypatch: pytest.MonkeyPatch,
+) -> None:
+    """With 60 shares at most, the 15 s of two flows are looked at in steps of half a second."""
+    monkeypatch.setattr("ccplay.analysis.sharing._MOST_SHARES", 60)
+    assert converged_s(shared(late=5.0, fair_from=10.0)) == 6.0
+
+
 def test_flows_that_never_share_never_converge() -> None:
     assert converged_s(shared(late=5.0, fair_from=99.0)) is None
     assert fairness(shared(late=5.0, fair_from=99.0)) == pytest.approx(0.51, abs=0.01)

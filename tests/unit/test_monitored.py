@@ -153,7 +153,7 @@ def test_tables_have_it_where_it_was_measured(result: CaseResult) -> None:
     console = Console(width=120)
     with console.capture() as shown:
         console.print(case_table(result))
-    assert shown.get().monitored("93.1 / 90.0 / 140 ms") == 2
+    assert shown.get().count("93.1 / 90.0 / 140 ms") == 2
     grid = {each.title: each for each in grids(_of(result))}["Packets, from host to host"]
     delays = "93.1 / 90.0 / 140"
     assert grid.rows == [
