@@ -72,7 +72,7 @@ def lab(*, full: bool = False, flows: int = 1, pairs: int = 2) -> LabState:
     """Return a ready lab of 10 Mbit/s, 20 ms base RTT and pfifo 100, with ``flows`` running."""
     state = LabState()
     known = {"capabilities": capabilities(full=full), "network": dumbbell(pairs)}
-    state.apply(replace(HELLO, version="0.2.0", **known))
+    state.apply(replace(HELLO, version="0.2.0", sample_hz=50.0, **known))
     for name, delay in (("r1->r2", 10_000), ("r2->r1", 10_000)):
         setting = LinkSetting(
             rate=10_000_000,
