@@ -340,7 +340,7 @@ async def evaluate_on_screen(
         preferences=preferences.load(looks),
         ascii=ascii,
     )
-    runs = sum(done_of[1] for done_of in (row.runs for row in rows.values()))
+    runs = sum(row.runs[1] for row in rows.values())
     display = _OnScreen(board, runs, lambda: _seconds_left(going, rows))
 
     async def make() -> None:
