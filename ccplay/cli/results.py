@@ -30,10 +30,9 @@ Of more than 300 runs only the one closest to the median of each case is drawn, 
 """
 
 
-def add_report(parser: argparse.ArgumentParser) -> None:
-    """Add the arguments of this command."""
+def _add_runs(parser: argparse.ArgumentParser, about: str) -> None:
     parser.formatter_class = argparse.RawDescriptionHelpFormatter
-    parser.epilog = _ABOUT
+    parser.epilog = about
     parser.add_argument(
         "runs",
         nargs="+",
@@ -41,6 +40,11 @@ def add_report(parser: argparse.ArgumentParser) -> None:
         metavar="RUN",
         help="run directories or recordings, see below",
     )
+
+
+def add_report(parser: argparse.ArgumentParser) -> None:
+    """Add the arguments of this command."""
+    _add_runs(parser, _ABOUT)
     parser.add_argument(
         "--out",
         "--to",
@@ -168,15 +172,7 @@ _NOT_OURS = ("json", "ods", "tsv", "txt", "xls", "xlsx")
 
 def add_export(parser: argparse.ArgumentParser) -> None:
     """Add the arguments of this command."""
-    parser.formatter_class = argparse.RawDescriptionHelpFormatter
-    parser.epilog = _EXPORT_ABOUT
-    parser.add_argument(
-        "runs",
-        nargs="+",
-        type=options.recording,
-        metavar="RUN",
-        help="run directories or recordings, see below",
-    )
+    _add_runs(parser, _EXPORT_ABOUT)
     parser.add_argument(
         "--to",
         "--out",

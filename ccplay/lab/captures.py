@@ -92,8 +92,6 @@ def tcpdump_refusal(path: str) -> str:
 MOST_CAPTURES = 64
 """Largest number of captures in a lab; each may occupy its largest size on the disk."""
 
-SNAPLENS = (64, 65_535)
-
 _END_S = 5.0
 """Seconds that a capture may take to end; even a busy machine needs less than one second."""
 

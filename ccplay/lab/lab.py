@@ -7,7 +7,6 @@ import os
 from collections.abc import Awaitable, Callable, Sequence
 from contextlib import AsyncExitStack
 from itertools import count
-from types import TracebackType
 from typing import Self, TypeAlias
 
 import msgspec
@@ -153,12 +152,7 @@ class Lab:
             raise
         return self
 
-    async def __aexit__(
-        self,
-        kind: type[BaseException] | None,
-        error: BaseException | None,
-        trace: TracebackType | None,
-    ) -> None:
+    async def __aexit__(self, *_: object) -> None:
         """End traffic and sampling. The network itself ends with the process."""
         await self._stack.aclose()
 

@@ -14,7 +14,6 @@ import socket
 import struct
 from collections.abc import Iterable, Sequence
 from pathlib import Path
-from types import TracebackType
 from typing import Any, Self, TypeAlias
 
 from ccplay.lab.import_stubs import bare_package, in_place_of, stand_ins
@@ -179,12 +178,7 @@ class RouteSocket:
     def __enter__(self) -> Self:
         return self
 
-    def __exit__(
-        self,
-        kind: type[BaseException] | None,
-        error: BaseException | None,
-        trace: TracebackType | None,
-    ) -> None:
+    def __exit__(self, *_: object) -> None:
         self.close()
 
     def close(self) -> None:

@@ -7,7 +7,6 @@ import time
 from collections.abc import Awaitable, Callable, Mapping, Sequence
 from contextlib import ExitStack
 from functools import partial
-from types import TracebackType
 from typing import NamedTuple, Self
 
 import msgspec
@@ -190,12 +189,7 @@ class Shaper:
             raise
         return self
 
-    def __exit__(
-        self,
-        kind: type[BaseException] | None,
-        error: BaseException | None,
-        trace: TracebackType | None,
-    ) -> None:
+    def __exit__(self, *_: object) -> None:
         """Close sockets and markers; other settings end with the namespaces."""
         for interface in self._interfaces.values():
             if interface.marker is not None:

@@ -338,8 +338,6 @@ class TrafficKind(msgspec.Struct, frozen=True, eq=False, kw_only=True):
     ink: str = "queue"
     """Name of the colour in themes that the kind's traces have."""
     exported: Samples | None = None
-    about: str = ""
-    """Name of the kind in a sentence: ``cross traffic``; if empty, ``word``."""
     form: Form
     offer: str = ""
     """Line of the palette that starts the traffic; empty if there is none, or one per algorithm."""
@@ -355,11 +353,6 @@ class TrafficKind(msgspec.Struct, frozen=True, eq=False, kw_only=True):
     def group(self) -> str:
         """Key of the kind's results: ``flows``, ``short_flows``."""
         return self.plural.replace("-", "_")
-
-    @property
-    def meaning_of_name(self) -> str:
-        """Meaning of the traffic's name in a scenario, in one line."""
-        return f"The name of the {self.about or self.word}"
 
     @property
     def word(self) -> str:

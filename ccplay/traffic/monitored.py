@@ -186,6 +186,14 @@ def delays(seen: Monitored | None) -> dict[str, Any]:
     }
 
 
+DELAY_COLUMN = Column(
+    "one-way delay",
+    ("delay_mean_ms", "delay_min_ms", "delay_max_ms"),
+    MILLISECONDS,
+    ("mean", "min", "max"),
+    short="delay",
+)
+
 PACKETS_TABLE = ResultTable(
     "Packets, from host to host",
     (
@@ -194,13 +202,7 @@ PACKETS_TABLE = ResultTable(
         Column("rate", ("tx_bps", "rx_bps"), RATE, ("sent", "received"), short="rate"),
         Column("sent", ("packets",), PACKETS, brief=()),
         Column("lost", ("packet_loss",), SHARE),
-        Column(
-            "one-way delay",
-            ("delay_mean_ms", "delay_min_ms", "delay_max_ms"),
-            MILLISECONDS,
-            ("mean", "min", "max"),
-            short="delay",
-        ),
+        DELAY_COLUMN,
     ),
     lambda result: () if result.delay_mean_ms is None else (result,),
 )

@@ -17,29 +17,21 @@ bytes wait, half of the longest queue in bytes, at most 64 packets, is dropped f
 
 from __future__ import annotations
 
+from functools import partial
+
 from ccplay.lab.disciplines.base import Options, Packet
 from ccplay.lab.disciplines.codel import Control, ControlledDelay
-from ccplay.lab.disciplines.rounds import HashedRounds, Turn
+from ccplay.lab.disciplines.rounds import ControlledTurn, HashedRounds
 
 _DROP_BATCH = 64
 """Largest number of packets dropped at once when there is no room; ``fq_codel_init``."""
-
-
-class FqCodelFlow(Turn):
-    """The queue of one flow, or of several with the same hash, and its state of CoDel."""
-
-    __slots__ = ("control",)
-
-    def __init__(self) -> None:
-        super().__init__()
-        self.control = Control()
 
 
 class FQCoDel(ControlledDelay):
     """A CoDel queue for each flow, those of new flows first."""
 
     def __init__(self, options: Options, seed: int = 0) -> None:
-        self.rounds = HashedRounds(FqCodelFlow, seed)
+        self.rounds = HashedRounds(partial(ControlledTurn, Control), seed)
         super().__init__(options, seed)
 
     def configure(self, options: Options) -> None:

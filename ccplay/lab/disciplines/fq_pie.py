@@ -7,26 +7,18 @@ fills its queue loses packets, and one that sends little does not.
 
 from __future__ import annotations
 
+from functools import partial
+
 from ccplay.lab.disciplines.base import Options, Packet
 from ccplay.lab.disciplines.pie import Probability, ProportionalIntegral
-from ccplay.lab.disciplines.rounds import HashedRounds, Turn
-
-
-class FqPieFlow(Turn):
-    """The queue of one flow, or of several with the same hash, and its drop probability."""
-
-    __slots__ = ("control",)
-
-    def __init__(self) -> None:
-        super().__init__()
-        self.control = Probability()
+from ccplay.lab.disciplines.rounds import ControlledTurn, HashedRounds
 
 
 class FQPIE(ProportionalIntegral):
     """A PIE queue for each flow, those of new flows first."""
 
     def __init__(self, options: Options, seed: int = 0) -> None:
-        self.rounds = HashedRounds(FqPieFlow, seed)
+        self.rounds = HashedRounds(partial(ControlledTurn, Probability), seed)
         super().__init__(options, seed)
 
     def configure(self, options: Options) -> None:
@@ -48,7 +40,7 @@ class FQPIE(ProportionalIntegral):
     def dequeue(self, now: float) -> Packet | None:
         """Return the next packet of the queue whose turn it is."""
 
-        def pull(flow: FqPieFlow) -> Packet | None:
+        def pull(flow: ControlledTurn[Probability]) -> Packet | None:
             packet = flow.queue.pop()
             if packet is not None:
                 flow.control.departed(packet, now, flow.queue.bytes)

@@ -43,6 +43,19 @@ class Turn:
         """Whether the queue is a new one."""
 
 
+C = TypeVar("C")
+
+
+class ControlledTurn(Turn, Generic[C]):
+    """The queue of one flow, or of several with the same hash, and what controls its length."""
+
+    __slots__ = ("control",)
+
+    def __init__(self, control: Callable[[], C]) -> None:
+        super().__init__()
+        self.control = control()
+
+
 T = TypeVar("T", bound=Turn)
 
 

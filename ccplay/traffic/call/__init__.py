@@ -17,7 +17,7 @@ from ccplay.model.base import (
     TrafficSample,
     TrafficStarted,
 )
-from ccplay.model.columns import COUNT, MILLISECONDS, SECONDS, SHARE, Column, ResultTable, rate_bps
+from ccplay.model.columns import COUNT, SECONDS, SHARE, Column, ResultTable, rate_bps
 from ccplay.model.columns import RATE as RATE_COLUMN
 from ccplay.model.quantities import RATE, Field
 from ccplay.model.texts import NAME
@@ -197,13 +197,7 @@ KIND = TrafficKind(
                 Column("lost", ("loss",), SHARE),
                 Column("freezes", ("freezes",), COUNT),
                 Column("frozen", ("frozen_s",), SECONDS),
-                Column(
-                    "one-way delay",
-                    ("delay_mean_ms", "delay_min_ms", "delay_max_ms"),
-                    MILLISECONDS,
-                    ("mean", "min", "max"),
-                    short="delay",
-                ),
+                monitored.DELAY_COLUMN,
             ),
         ),
         ROUTES,
@@ -223,7 +217,6 @@ KIND = TrafficKind(
         },
         "freezes of a video call so far, and the rate of its sender",
     ),
-    about="video call",
     offer="video call",
     offer_detail=StartCall.detail,
 )

@@ -324,7 +324,6 @@ KIND = TrafficKind(
         },
         "packets sent and received by UDP cross traffic, at its end",
     ),
-    about="cross traffic",
     offer="cross traffic by UDP",
     offer_detail=lambda c: f"{format_rate(c.rate_bps)} in {c.packet_bytes} byte packets",
 )
