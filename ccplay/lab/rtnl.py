@@ -64,11 +64,7 @@ with in_place_of(bare_package("pyroute2")), in_place_of(stand_ins(_UNUSED)):
     )
     from pyroute2.netlink.rtnl.fibmsg import fibmsg
     from pyroute2.netlink.rtnl.rtmsg import rtmsg
-    from pyroute2.netlink.rtnl.tcmsg import (
-        cls_u32,
-        sched_htb,
-        tcmsg,
-    )
+    from pyroute2.netlink.rtnl.tcmsg import cls_u32, sched_htb, tcmsg
     from pyroute2.netlink.rtnl.tcmsg.common import (
         red_eval_ewma,
         red_eval_idle_damping,

@@ -56,16 +56,7 @@ from ccplay.model.written import (
 )
 from ccplay.scenario import parts
 from ccplay.scenario.document import Place
-from ccplay.scenario.parts import (
-    WRONG,
-    Items,
-    Keys,
-    Named,
-    Part,
-    TomlTable,
-    keys_of,
-    table_shape,
-)
+from ccplay.scenario.parts import WRONG, Items, Keys, Named, Part, TomlTable, keys_of, table_shape
 from ccplay.scenario.tree import Placed, Reader, unknown_key
 from ccplay.trace import delivery
 from ccplay.trace.content import TraceError

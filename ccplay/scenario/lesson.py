@@ -11,11 +11,7 @@ from typing import Any
 from msgspec.structs import replace
 
 from ccplay.model.network import Network
-from ccplay.model.quantities import (
-    Field,
-    did_you_mean,
-    quote,
-)
+from ccplay.model.quantities import Field, did_you_mean, quote
 from ccplay.model.texts import LINE, choice
 from ccplay.model.variables import Variable
 from ccplay.scenario.document import spell

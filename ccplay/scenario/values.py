@@ -11,15 +11,7 @@ import msgspec
 from msgspec.structs import replace
 
 from ccplay.errors import UsageError
-from ccplay.model.quantities import (
-    FLAG,
-    NUMBER,
-    SECONDS,
-    Field,
-    MisfitError,
-    did_you_mean,
-    quote,
-)
+from ccplay.model.quantities import FLAG, NUMBER, SECONDS, Field, MisfitError, did_you_mean, quote
 from ccplay.model.settings import DAY_S
 from ccplay.model.texts import LINE, METRIC, NAME, PROSE, choice
 from ccplay.stream.wire import AnyBuild, AnyCommand

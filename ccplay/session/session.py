@@ -15,14 +15,7 @@ from ccplay.model.commands import StartTogether
 from ccplay.model.events import Failed, Log
 from ccplay.model.samples import Sweep
 from ccplay.session.archive import SessionRecorder, Unsaved
-from ccplay.session.steps import (
-    ByHand,
-    DueStep,
-    History,
-    UserChange,
-    is_separate_answer,
-    moment_of,
-)
+from ccplay.session.steps import ByHand, DueStep, History, UserChange, is_separate_answer, moment_of
 from ccplay.state.lab_state import LabState
 from ccplay.stream.sinks import Recording, Sink
 from ccplay.stream.sources import LabSource, Source

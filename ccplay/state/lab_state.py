@@ -8,14 +8,7 @@ from itertools import pairwise
 from typing import Any
 
 from ccplay.model.base import Event, StopTraffic
-from ccplay.model.commands import (
-    Change,
-    ChangeMark,
-    Mark,
-    RemoveMark,
-    TraceFlow,
-    UntraceFlow,
-)
+from ccplay.model.commands import Change, ChangeMark, Mark, RemoveMark, TraceFlow, UntraceFlow
 from ccplay.model.events import (
     Applied,
     Building,

@@ -39,12 +39,7 @@ from ccplay.ui import keys, lineup, network_map, network_panel, ribbon, status_l
 from ccplay.ui.audience import WITH_FILES, Audience, Presenting
 from ccplay.ui.cells import Row, Sheet
 from ccplay.ui.compositor import Painter
-from ccplay.ui.lab_actions import (
-    FairQueueActions,
-    LabActions,
-    StartingActions,
-    UndoActions,
-)
+from ccplay.ui.lab_actions import FairQueueActions, LabActions, StartingActions, UndoActions
 from ccplay.ui.lesson_actions import AudienceActions
 from ccplay.ui.plot_pane import Overlay
 from ccplay.ui.plot_row import Band

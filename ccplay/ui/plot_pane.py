@@ -17,14 +17,7 @@ from ccplay.traffic.plot import Line, Plot, Setting, of_variable
 from ccplay.ui import lineup, plot_ghosts
 from ccplay.ui.cells import Row, Run, length
 from ccplay.ui.plot_ghosts import ShiftedTrace
-from ccplay.ui.plot_subjects import (
-    drawer,
-    flow_trace,
-    in_bytes,
-    link_queues,
-    values_of,
-    write,
-)
+from ccplay.ui.plot_subjects import drawer, flow_trace, in_bytes, link_queues, values_of, write
 from ccplay.ui.plot_traces import (
     AxisInks,
     CountTrace,

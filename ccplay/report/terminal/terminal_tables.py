@@ -14,13 +14,7 @@ from rich.padding import Padding
 from rich.table import Table
 from rich.text import Text
 
-from ccplay.analysis.results import (
-    CaseResult,
-    CaseStatistics,
-    Checkpoint,
-    Machine,
-    Result,
-)
+from ccplay.analysis.results import CaseResult, CaseStatistics, Checkpoint, Machine, Result
 from ccplay.analysis.statistics import CONFIDENCE
 from ccplay.analysis.summary import Receiver, Second
 from ccplay.model.columns import UNKNOWN, Column, ResultTable

@@ -29,14 +29,7 @@ from ccplay.model.network import MOST_PATHS
 from ccplay.model.quantities import RATE, SIZE, WHOLE, Field
 from ccplay.model.texts import NAME, choice
 from ccplay.model.variables import Variable, columns
-from ccplay.traffic.base import (
-    Form,
-    Samples,
-    Traffic,
-    TrafficKind,
-    TrafficResult,
-    TrafficState,
-)
+from ccplay.traffic.base import Form, Samples, Traffic, TrafficKind, TrafficResult, TrafficState
 from ccplay.traffic.plot import Times
 from ccplay.traffic.routes import ROUTES, Route, routes
 from ccplay.units import format_rate, format_size

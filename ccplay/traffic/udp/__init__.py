@@ -26,9 +26,7 @@ from ccplay.model.columns import (
     milliseconds,
     rate_bps,
 )
-from ccplay.model.columns import (
-    RATE as RATE_COLUMN,
-)
+from ccplay.model.columns import RATE as RATE_COLUMN
 from ccplay.model.events import Applied
 from ccplay.model.quantities import PACKET_SIZE, RATE, Field
 from ccplay.model.texts import NAME
