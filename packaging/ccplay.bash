@@ -109,7 +109,7 @@ _ccplay() {
     compare) options="--help --table --all --json --speed --theme --ascii"; words="" ;;
     report) options="--help --out --to --all --plot"; words="" ;;
     export) options="--help --to --out --format --table --interval --until --title"; words="" ;;
-    lesson) options="--help --check --headless --json --restart --hand-in --host --guest --kernel --algorithm --discipline --hz --theme --ascii --share --share-group --web"; words="slow-start aimd bufferbloat bufferbloat-lab cubic-beside-reno loss-is-not-congestion delay-based aqm ecn-dctcp rtt-unfairness your-own-algorithm" ;;
+    lesson) options="--help --check --headless --json --restart --hand-in --host --guest --kernel --algorithm --discipline --hz --theme --ascii --share --share-group --web"; words="slow-start aimd bufferbloat bufferbloat-lab cubic-beside-reno loss-is-not-congestion delay-based aqm ecn-dctcp rtt-unfairness train your-own-algorithm" ;;
     new) options="--help --from"; words="scenario lesson algorithm discipline" ;;
     check) options="--help"; words="" ;;
     list) options="--help --json --delete --clear"; words="scenarios lessons sessions algorithms disciplines" ;;

@@ -118,7 +118,7 @@ complete -c ccplay -n '__fish_seen_subcommand_from lesson' -l ascii -d 'draw wit
 complete -c ccplay -n '__fish_seen_subcommand_from lesson' -l share -d 'let others on this machine watch, as the same user (see ccplay watch)'
 complete -c ccplay -n '__fish_seen_subcommand_from lesson' -l share-group -r -d 'share, and let the members of this group watch'
 complete -c ccplay -n '__fish_seen_subcommand_from lesson' -l web -r -d 'let browsers watch too, by a secret link: only on this machine, or from wherever ADDRESS can be reached, such as 0.0.0.0:8000'
-complete -c ccplay -n '__fish_seen_subcommand_from lesson' -a 'slow-start aimd bufferbloat bufferbloat-lab cubic-beside-reno loss-is-not-congestion delay-based aqm ecn-dctcp rtt-unfairness your-own-algorithm'
+complete -c ccplay -n '__fish_seen_subcommand_from lesson' -a 'slow-start aimd bufferbloat bufferbloat-lab cubic-beside-reno loss-is-not-congestion delay-based aqm ecn-dctcp rtt-unfairness train your-own-algorithm'
 complete -c ccplay -n __fish_use_subcommand -a new -d 'write a commented template: scenario, lesson, algorithm or discipline'
 complete -c ccplay -n '__fish_seen_subcommand_from new' -l from -r -d 'discipline: begin with one of ccplay'\''s own, such as codel, in place of the template'
 complete -c ccplay -n '__fish_seen_subcommand_from new' -a 'scenario lesson algorithm discipline'
