@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import asyncio
 import os
+import time
 from collections.abc import Awaitable, Callable, Sequence
 from contextlib import AsyncExitStack
 from itertools import count
@@ -227,8 +228,10 @@ class Lab:
         early = [(each.at, self._together(each.commands)) for each in orders]
         until, grace_s = self.clock() + HANDSHAKES_S, LONGEST_S - HANDSHAKES_S
         await asyncio.gather(*(each.prepare(until, grace_s) for _, each in early))
-        await self._shaper.start_traces()
-        ready = Ready(t=self.clock())
+        begun = await self._shaper.start_traces()
+        # Runs are compared from this moment on, so what moves their links begins at it.
+        ready = Ready(t=self.clock() + begun - time.monotonic())
+        await asyncio.sleep(ready.t - self.clock())
         for at, each in early:
             self.starting.add(round(ready.t + at, 6), each, prepared=True)
         self._emit(ready)

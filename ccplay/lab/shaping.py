@@ -31,6 +31,9 @@ from ccplay.model.network import Link, Network
 from ccplay.model.quantities import check
 from ccplay.model.values import LinkSetting, Qdisc
 
+_TOLD_S = 0.02
+"""Seconds within which all processes that hold packets are told when a trace begins."""
+
 # --- the settings of each link when the network is built: defaults, changed by requested ones -----
 
 DEFAULT_BOTTLENECK = LinkSetting(
@@ -259,16 +262,20 @@ class Shaper:
             raise UnsupportedError(text)
         return await asyncio.to_thread(self._traces.open, setting.trace)
 
-    async def start_traces(self) -> None:
-        """Let everything that moves a link begin now: the network is ready. Raises ``LabError``."""
-        now = time.monotonic()
-        for interface in self._interfaces.values():
-            if interface.moving is not None:
-                interface.moving.restart(now)
-                if self._software is not None:
-                    await self._software.restart(interface.arrival.number)
-                if interface.moving.content.impairs:
-                    await self._engine.set(interface.arrival, interface.path, interface.moving)
+    async def start_traces(self) -> float:
+        """Let everything that moves a link begin, and return when: the network is ready then.
+
+        It is a moment of the monotonic clock. Raises ``LabError``.
+        """
+        moved = [(each, each.moving) for each in self._interfaces.values() if each.moving]
+        start = time.monotonic() + (_TOLD_S if moved else 0.0)
+        for interface, moving in moved:
+            moving.restart(start)
+            if self._software is not None:
+                await self._software.restart(interface.arrival.number)
+            if moving.content.impairs:
+                await self._engine.set(interface.arrival, interface.path, moving)
+        return start
 
     async def _change(
         self,

@@ -130,6 +130,16 @@ class Trace(msgspec.Struct, frozen=True, kw_only=True, omit_defaults=True):
         """Whether it takes the place of the link's rate; a delay and a policer leave it."""
         return bool(self.name or self.rate or (self.model and self.model != POLICER))
 
+    @property
+    def has_delay(self) -> bool:
+        """Whether it takes the place of the link's delay; of a file of rates that is unknown."""
+        return bool(self.delay) or SHIPPED.get(self.name, self).model == "starlink"
+
+    @property
+    def title(self) -> str:
+        """Short name: that of a trace or a model, or of the first file."""
+        return self.name or self.model or self.rate or self.delay
+
     def __bool__(self) -> bool:
         """Return whether anything moves the link."""
         return bool(self.name or self.rate or self.delay or self.model)

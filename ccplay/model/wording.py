@@ -55,7 +55,7 @@ def describe_link(setting: LinkFields, *, zeros: bool = False) -> str:
     words = []
     if setting.rate is not None and not setting.is_paced:
         words.append(format_rate(setting.rate) if setting.rate else "rate unlimited")
-    if setting.delay_us is not None:
+    if setting.delay_us is not None and not (setting.trace and setting.trace.has_delay):
         words.append(format_time_us(setting.delay_us))
     if setting.jitter_us is not None and (setting.jitter_us or zeros):
         words.append(f"± {format_time_us(setting.jitter_us)}")

@@ -288,21 +288,22 @@ def base_rtt(
     if network is None:
         return ()
     names = [link.name for link in network.round_trip(src, dst)]
-    moved = {name: delay for name in names if (delay := _moved_delay(state, name)) is not None}
     moments = {change.t for name in names for change in state.links.get(name, ())}
-    for delay in moved.values():
-        moments.update(_steps(delay))
+    for name in names:
+        if (moved := _moved_delay(state, name)) is not None:
+            moments.update(_steps(moved))
     changes: list[tuple[float, float | None]] = []
     for t in sorted(moments):
-
-        def delay_us(name: str, t: float = t) -> float:
-            change = state.link_at(name, t)
-            fixed = 0.0 if change is None else change.setting.delay_us or 0.0
-            if name not in moved or change is None or not change.setting.trace:
-                return fixed
-            series = moved[name]
-            now = series.at(series.timeline.before_or_at(t))
-            return fixed if now is None else now
-
-        changes.append((t, network.base_rtt(src, dst, delay_us) * 1e-3 or None))
+        base_us = network.base_rtt(src, dst, lambda name, t=t: delay_at(state, name, t))  # type: ignore[misc]
+        changes.append((t, base_us * 1e-3 or None))
     return tuple(changes)
+
+
+def delay_at(state: LabState, link: str, t: float) -> float:
+    """Return the one-way delay of a link at ``t`` in microseconds, also of one that moves."""
+    change = state.link_at(link, t)
+    if change is None:
+        return 0.0
+    series = _moved_delay(state, link) if change.setting.trace else None
+    now = None if series is None else series.at(series.timeline.before_or_at(t))
+    return change.setting.delay_us or 0.0 if now is None else now

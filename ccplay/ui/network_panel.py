@@ -13,17 +13,21 @@ from __future__ import annotations
 
 from collections.abc import Sequence
 
+from msgspec.structs import replace
+
 from ccplay.model.events import FlowPath
 from ccplay.model.layout import chained
 from ccplay.model.network import Link, Network
+from ccplay.model.values import LinkSetting
 from ccplay.model.wording import describe_link
 from ccplay.plots.levels import counts_bytes
+from ccplay.state.lab_state import capacity_at, delay_at
 from ccplay.traffic.base import Traffic
 from ccplay.traffic.connections import Flow
 from ccplay.traffic.routes import nodes_of
 from ccplay.ui.cells import Row, Run, fit, whole_items
 from ccplay.ui.view import View
-from ccplay.units import format_time_us
+from ccplay.units import format_rate, format_time_us
 
 # --- the occupancy of a queue as text and as a bar ------------------------------------------------
 
@@ -342,7 +346,7 @@ def _middle(view: View, ends: tuple[str, str], width: int, *, back: bool) -> lis
     kind = setting.qdisc.kind if setting and setting.qdisc else ""
     rows = [line, [(f"{kind} {count}".strip().center(width), text)]]
     if setting is not None:
-        items = glyphs.translate(describe_link(setting)).split(", ")
+        items = glyphs.translate(_link_text(view, setting)).split(", ")
         shown = whole_items(items, f" {glyphs.separator} ", width)
         rows.append([(shown.center(width), muted)])
     if elsewhere := _delays_elsewhere(view):
@@ -350,6 +354,16 @@ def _middle(view: View, ends: tuple[str, str], width: int, *, back: bool) -> lis
         shown = whole_items(items, f" {glyphs.separator} ", width)
         rows.append([(shown.center(width), muted)])
     return rows
+
+
+def _link_text(view: View, setting: LinkSetting) -> str:
+    """Return a link's settings; of one that moves, what it has at the moment shown."""
+    if not setting.trace or view.link is None:
+        return describe_link(setting)
+    rate, delay = (each(view.state, view.link, view.t) for each in (capacity_at, delay_at))
+    rest = describe_link(replace(setting, trace=None, rate=None, delay_us=None))
+    words = [setting.trace.title if rate is None else f"{setting.trace.title} {format_rate(rate)}"]
+    return ", ".join(filter(None, (*words, delay and format_time_us(delay), rest)))
 
 
 def _delays_elsewhere(view: View) -> list[str]:
@@ -363,9 +377,8 @@ def _delays_elsewhere(view: View) -> list[str]:
     src = network.senders[0]
     links = network.round_trip(src, network.peer(src))
 
-    def delay_us(name: str) -> int:
-        change = view.state.link_at(name, view.t)
-        return 0 if change is None else change.setting.delay_us or 0
+    def delay_us(name: str) -> float:
+        return delay_at(view.state, name, view.t)
 
     back = network.opposite(network.link(shown)).name
     told = {shown} | ({back} if delay_us(back) == delay_us(shown) else set())

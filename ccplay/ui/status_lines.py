@@ -65,7 +65,7 @@ def describe_setting(change: LinkChanged) -> list[str]:
         words.append(show_trace(setting.trace))
     if setting.rate and not setting.is_paced:
         words.append(format_rate(setting.rate))
-    if setting.delay_us:
+    if setting.delay_us and not (setting.trace and setting.trace.has_delay):
         words.append(format_time_us(setting.delay_us))
     if setting.qdisc is not None:
         words.append(describe_qdisc(setting.qdisc))

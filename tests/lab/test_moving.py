@@ -138,12 +138,14 @@ async def test_packets_depart_at_the_opportunities(tmp_path: Path) -> None:
     departures = [moment - start for moment, length in frames if length == 1514]
     assert len(departures) > 2000
     near = bisect_left(times, departures[0] * 1e3)
-    best = 1.0
+    best = off = 1.0
     for first in range(max(0, near - 60), near + 60):
         late = sorted(at - due / 1e3 for at, due in zip(departures, times[first:], strict=False))
         spread = late[int(len(late) * 0.99)] - late[0]
-        best = min(best, spread)
+        best, off = min((best, off), (spread, late[0]))
     assert best < 0.001, f"{best * 1e3:.3f} ms"
+    # The trace began when the network was ready: where ghosts of other runs over it are aligned.
+    assert abs(off) < 0.001, f"{off * 1e3:.3f} ms"
 
 
 async def test_a_trace_starts_stops_and_is_replaced_while_packets_flow() -> None:

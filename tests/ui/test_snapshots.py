@@ -13,10 +13,12 @@ from ccplay.stream.sources import ReplaySource, Source
 from ccplay.ui.app import CcplayApp
 from ccplay.ui.cells import Sheet
 from ccplay.ui.plot_canvas import Canvas
+from ccplay.ui.preferences import Preferences
 from tests.ui.synthetic import SyntheticSource, stream
 
 SnapCompare = Callable[..., bool]
 RECORDING = Path(__file__).parent / "recordings" / "playground.ccplay"
+MOVING = RECORDING.with_name("moving.ccplay")
 SIZES = [(120, 40), (80, 24)]
 
 
@@ -95,3 +97,10 @@ def test_no_colour(snap_compare: SnapCompare, monkeypatch: pytest.MonkeyPatch) -
 def test_before_the_first_flow(snap_compare: SnapCompare) -> None:
     app = app_on(SyntheticSource(stream(busy=False)))
     assert snap_compare(app, terminal_size=(120, 40), run_before=at(app, 0.12))
+
+
+@pytest.mark.parametrize("size", SIZES)
+def test_a_link_that_moves(snap_compare: SnapCompare, size: tuple[int, int]) -> None:
+    """Two flows chase a satellite's capacity, whose delay has changed at 17 s."""
+    app = app_on(ReplaySource(MOVING), preferences=Preferences(plots=("throughput", "rtt")))
+    assert snap_compare(app, terminal_size=size, run_before=at(app, 18.5))

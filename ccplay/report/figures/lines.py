@@ -14,7 +14,7 @@ from matplotlib.lines import Line2D
 from matplotlib.patches import Patch
 
 from ccplay.model.series import MISSING, Series
-from ccplay.model.variables import RECEIVED, Subject
+from ccplay.model.variables import CAPACITY, RECEIVED, Subject
 from ccplay.plots.derived import per_second
 from ccplay.report.data import curves, scene
 from ccplay.report.data.curves import Curve, name_of
@@ -22,6 +22,8 @@ from ccplay.report.data.scene import Scene
 from ccplay.report.figures import style
 from ccplay.report.figures.backgrounds import shade, state_handles
 from ccplay.report.figures.style import Inks, strokes
+from ccplay.state.lab_state import mean_capacity
+from ccplay.state.samples import Queue
 from ccplay.traffic import is_brief
 from ccplay.traffic.connections import Flow
 from ccplay.traffic.monitored import CountedTraffic
@@ -136,7 +138,8 @@ def throughput(axes: Axes, part: PlotPart) -> list[Artist]:
     handles: list[Artist] = []
     scene, inks = part.scene, part.inks
     coarse, fine = widths(scene.span_s)
-    top = peak = 0.0
+    peak = 0.0
+    top = max((_capacity(axes, part, each, handles) for each in scene.queues), default=0.0)
     for streams in scene.flows:
         ink = inks[name_of(streams)]
         for width, alpha, line in ((fine, 0.35, 0.6), (coarse, 1.0, 1.2)):
@@ -160,6 +163,24 @@ def throughput(axes: Axes, part: PlotPart) -> list[Artist]:
     handles.append(Line2D([], [], color=style.MUTED, linewidth=1.2, label=f"over {coarse:g} s"))
     axes.set_ylim(0, highest)
     return handles
+
+
+def _capacity(axes: Axes, part: Part, queue: Queue, handles: list[Artist]) -> float:
+    """Fill the capacity of a link that moves; return the greatest over a coarse interval."""
+    if CAPACITY.name not in queue.own:
+        return 0.0
+    scene, factor = part.scene, part.factor(part.lines[-1])
+    end, greatest = min(scene.state.now, scene.start + scene.span_s), 0.0
+    for width in widths(scene.span_s):
+        edges = [*(t for t in curves.bins(scene.start, end, width) if t < end), end]
+        means = (mean_capacity(scene.state, queue.link, a, b) for a, b in pairwise(edges))
+        found = [(mean or 0.0) * factor for mean in means]
+        greatest = greatest or max(found, default=0.0)
+    shown = [t - scene.start for t in edges]
+    axes.stairs(found, shown, fill=True, color=style.QUEUE_FILL, zorder=0.8)
+    name = f"capacity of {queue_label(queue.link)}" if len(scene.queues) > 1 else "capacity"
+    handles.append(Patch(facecolor=style.QUEUE_FILL, label=name))
+    return greatest
 
 
 def counted(scene: Scene) -> list[CountedTraffic]:
