@@ -6,8 +6,10 @@ import signal
 import struct
 from bisect import bisect_left
 from contextlib import suppress
+from itertools import pairwise
 from pathlib import Path
 
+import msgspec
 import psutil
 import pytest
 
@@ -27,7 +29,7 @@ from ccplay.traffic.udp import StartUdp, Udp
 from tests.lab.conftest import RunningLab, all_arrived, forked, running
 from tests.lab.trust import physical
 
-LINK = "r->h2"
+LINK, BACK = "r->h2", "r->h1"
 RATE = 10_000_000
 
 pytestmark = pytest.mark.xdist_group("software")
@@ -284,3 +286,37 @@ async def test_delay_follows_a_file_and_no_packet_overtakes(tmp_path: Path) -> N
     assert seen.order[:120] == sorted(seen.order[:120])
     # The fixed delay of 5 ms is back.
     assert max(sorted(fixed)[:8]) < 15
+
+
+@physical
+async def test_each_direction_has_its_own_trace_and_replies_come_in_bursts(tmp_path: Path) -> None:
+    """One way a packet may leave each millisecond, back several of them every 50 ms.
+
+    Pings leave 10 ms apart, so of those whose replies come together each waited 10 ms less than the
+    one before: aggregation, as of ACKs on Wi-Fi. Nothing overtakes.
+    """
+    (tmp_path / "even.up").write_text("".join(f"{each}\n" for each in range(1, 101)))
+    (tmp_path / "bursts.up").write_text("50\n" * 10)
+    there, back = (
+        delivery.load(Trace(rate=name), tmp_path, {}) for name in ("even.up", "bursts.up")
+    )
+    both = build(there)
+    moved = msgspec.structs.replace(both.links[LINK], trace=back, delay_us=0)
+    seen = Seen()
+    lab = RunningLab(
+        forked(launch.lab_argv(), msgspec.structs.replace(both, links={**both.links, BACK: moved})),
+        seen,
+    )
+    try:
+        await lab.until(lambda state: state.phase == "ready")
+        found = {name: changes[-1].setting.trace for name, changes in lab.state.links.items()}
+        assert (found[LINK], found[BACK]) == (there, back)
+        lab.send(StartPing(count=100, interval_s=0.01))
+        await lab.until(lambda _: len(seen.pings) == 100)
+    finally:
+        await lab.close()
+    assert seen.order == sorted(seen.order)
+    together = [-22 < later - before < -6 for before, later in pairwise(seen.pings)]
+    # Four of five; a busy machine sends pings later, and spoils some.
+    assert sum(together) > 60
+    assert max(seen.pings) - min(seen.pings) > 30
