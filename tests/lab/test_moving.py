@@ -170,7 +170,7 @@ async def test_a_trace_starts_stops_and_is_replaced_while_packets_flow() -> None
             await lab.run_for(0.6)
         assert await ask(lab, seen, SetQdisc(link=LINK, qdisc=Qdisc(kind="bfifo"))) == ""
         assert queue_now(lab.state) == "bfifo.py"
-        lab.send(SetLink(link=LINK, trace=Trace()))
+        assert await ask(lab, seen, SetLink(link=LINK, trace=Trace())) == ""
         await lab.until(lambda state: udp_of(state).ended is not None)
         assert queue_now(lab.state) == "bfifo"
         assert all_arrived(udp_of(lab.state))

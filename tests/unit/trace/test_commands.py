@@ -75,8 +75,12 @@ def test_what_is_no_measurement_is_refused(tmp_path: Path, content: bytes) -> No
         read_measurement(path)
 
 
-def test_the_rate_that_a_trace_replaces_is_not_shown() -> None:
+def test_what_a_trace_replaces_is_not_shown() -> None:
     link = LinkSetting(rate=20_000_000, delay_us=20_000)
     assert describe_link(replace(link, trace=parse_trace("train"))) == "20 ms, trace train"
     only_delay = replace(link, trace=Trace(delay="path.owd"))
-    assert describe_link(only_delay) == "20 Mbit/s, 20 ms, trace path.owd"
+    assert describe_link(only_delay) == "20 Mbit/s, trace path.owd"
+    moved = replace(link, trace=parse_trace("starlink"))
+    assert describe_link(moved) == "trace starlink"
+    policed = replace(link, trace=parse_trace("policer rate 5 Mbit/s"))
+    assert describe_link(policed) == "20 Mbit/s, 20 ms, trace policer rate 5 Mbit/s"
