@@ -363,7 +363,8 @@ def _link_text(view: View, setting: LinkSetting) -> str:
     rate, delay = (each(view.state, view.link, view.t) for each in (capacity_at, delay_at))
     rest = describe_link(replace(setting, trace=None, rate=None, delay_us=None))
     words = [setting.trace.title if rate is None else f"{setting.trace.title} {format_rate(rate)}"]
-    return ", ".join(filter(None, (*words, delay and format_time_us(delay), rest)))
+    words += [format_time_us(delay)] if delay else []
+    return ", ".join(filter(None, (*words, rest)))
 
 
 def _delays_elsewhere(view: View) -> list[str]:

@@ -3,8 +3,8 @@
 from __future__ import annotations
 
 import math
-from collections.abc import Sequence
-from statistics import fmean
+from collections.abc import Mapping, Sequence
+from statistics import covariance, fmean, variance
 from typing import Any
 
 import matplotlib as mpl
@@ -13,7 +13,7 @@ from matplotlib.axes import Axes
 from matplotlib.container import ErrorbarContainer
 from matplotlib.figure import Figure
 from matplotlib.lines import Line2D
-from matplotlib.patches import Patch
+from matplotlib.patches import Ellipse, Patch
 from matplotlib.ticker import FixedLocator, FuncFormatter, MaxNLocator, NullFormatter, NullLocator
 
 from ccplay.report.data.charts import Chart, ChartLine, Estimate
@@ -407,3 +407,48 @@ def _categories(axes: Axes, chart: Chart, names: Sequence[str], *, upright: bool
     axes.xaxis.set_major_locator(MaxNLocator(ticks, steps=[1, 2, 2.5, 5, 10]))
     if chart.reference is not None:
         axes.axvline(chart.reference, color=style.INK, linewidth=0.7, zorder=1.5)
+
+
+# --- throughput against delay, as papers on cellular links draw it: up and right is better --------
+
+
+def draw_trade_off(panels: Mapping[str, Mapping[str, Sequence[tuple[float, float]]]]) -> Figure:
+    """Return panels side by side; of each name the delay in ms and the Mbit/s of every run.
+
+    An ellipse has the standard deviation of the runs as its half axes, along and across their
+    trend.
+    """
+    inks = style.case_inks(dict.fromkeys(name for names in panels.values() for name in names))
+    handles = [
+        Line2D([], [], linestyle="", marker=ink.marker, markersize=4, color=ink.colour, label=name)
+        for name, ink in inks.items()
+    ]
+    width = style.PAGE_IN if len(panels) > 1 else style.COLUMN_IN
+    figure, drawn = style.frame(
+        [*panels], handles, width, left=LEFT_IN, height=_HEIGHT_IN, below=_BOTTOM_IN
+    )
+    for number, (axes, names) in enumerate(zip(drawn, panels.values(), strict=True)):
+        for name, runs in names.items():
+            look: dict[str, Any] = {"color": inks[name].colour, "marker": inks[name].marker}
+            axes.plot(*zip(*runs, strict=True), linestyle="", markersize=3, alpha=0.75, **look)
+            if len(runs) > 1:
+                axes.add_patch(_spread(runs, inks[name].colour))
+        longest = max(delay for runs in names.values() for delay, _ in runs)
+        axes.set_xlim(longest * 1.1 or 1, 0)
+        axes.xaxis.set_major_locator(MaxNLocator(5, steps=[1, 2, 2.5, 5, 10]))
+        axes.set_xlabel("self-inflicted delay, p95 (ms)", labelpad=1.5)
+        if not number % style.panels_across(len(panels)):
+            axes.set_ylabel("goodput (Mbit/s)")
+    every = [rate for names in panels.values() for runs in names.values() for _, rate in runs]
+    drawn[0].set_ylim(0, max(every) * 1.1 or 1)
+    return figure
+
+
+def _spread(runs: Sequence[tuple[float, float]], colour: str) -> Ellipse:
+    xs, ys = zip(*runs, strict=True)
+    means = fmean(xs), fmean(ys)
+    across, up, both = variance(xs), variance(ys), covariance(xs, ys)
+    middle, apart = (across + up) / 2, math.hypot((across - up) / 2, both)
+    axes = [2 * math.sqrt(max(each, 0.0)) for each in (middle + apart, middle - apart)]
+    angle = math.degrees(math.atan2(2 * both, across - up) / 2)
+    return Ellipse(means, *axes, angle=angle, facecolor=colour, alpha=0.3, linewidth=0, zorder=2)

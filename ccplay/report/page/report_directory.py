@@ -49,7 +49,31 @@ def overviews(
         lead = number == 0 and each.drawn_along
         work = partial(chart.draw, each, inks)
         found.append(Overview(each.name, each.title, _caption(each), work, lead))
-    return [*found, *_distributions(material, drawn)]
+    return [*found, *_trade_off(material), *_distributions(material, drawn)]
+
+
+def _trade_off(material: Material) -> Iterator[Overview]:
+    """Yield goodput against self-inflicted delay, if links moved; a panel for each path."""
+    cases = material.result.statistics
+    known = [axis.name for axis in axes(cases) if len(axis.values) > 1]
+    panels: dict[str, dict[str, list[tuple[float, float]]]] = {}
+    for case in cases:
+        where, names = place(case), known[: max(1, len(known) - 1)]
+        title = point(known[-1], where[known[-1]]) if len(known) > 1 else ""
+        name = ", ".join(as_written(where[each]) for each in names) or case.name
+        for run in material.runs_of(case):
+            delays = [each.self_inflicted_delay_ms or 0.0 for each in run.result.queues]
+            if (rate := run.result.goodput_bps) and any(delays):
+                dots = panels.setdefault(title, {}).setdefault(name, [])
+                dots.append((max(delays), rate / 1e6))
+    if 1 < len({name for names in panels.values() for name in names}) <= _MOST_LINES:
+        yield Overview(
+            "trade-off",
+            "Goodput against self-inflicted delay",
+            "The time that 95 % of the packets waited for the link that moved, and the goodput of "
+            "all flows; dots: single runs; ellipses: their standard deviation.",
+            partial(chart.draw_trade_off, panels),
+        )
 
 
 def _growth(material: Material, drawn: Sequence[RunDrawing]) -> Iterator[Overview]:
