@@ -1,5 +1,6 @@
 """Charts choose their axis and keep each flow's colour, and their labels never overlap."""
 
+import math
 import re
 from xml.etree import ElementTree as ET
 
@@ -27,7 +28,7 @@ from tests.unit.reports import (
 pytest.importorskip("matplotlib")
 
 from matplotlib.figure import Figure
-from matplotlib.patches import Rectangle
+from matplotlib.patches import Ellipse, Rectangle
 from matplotlib.text import Annotation
 
 from ccplay.report.figures import backgrounds, chart, cumulative, style
@@ -301,3 +302,16 @@ def test_many_names_in_panels_of_distributions_can_be_distinguished() -> None:
     assert len({round(axes.get_position().x0, 3) for axes in figure.axes}) == 2
     left, _ = figure.axes[0].get_xlim()
     assert 100 < left < 180  # The axis does not begin at 0.
+
+
+def test_a_trade_off_has_an_ellipse_of_the_standard_deviation_for_each_sender() -> None:
+    """Along the axes the runs of a differ by 10 ms and 1 Mbit/s; b has one run, and no ellipse."""
+    runs = [(90.0, 5.0), (110.0, 5.0), (100.0, 4.0), (100.0, 6.0)]
+    figure = chart.draw_trade_off({"path 1": {"a": runs, "b": [(20.0, 3.0)]}})
+    (axes,) = figure.axes
+    (ellipse,) = [each for each in axes.patches if isinstance(each, Ellipse)]
+    assert tuple(ellipse.center) == (100.0, 5.0)
+    sd = math.sqrt(200 / 3), math.sqrt(2 / 3)
+    assert (ellipse.width / 2, ellipse.height / 2) == pytest.approx(sd)
+    # Less delay is to the right.
+    assert axes.get_xlim()[0] > axes.get_xlim()[1]

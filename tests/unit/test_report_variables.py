@@ -1,13 +1,20 @@
 """Own values that changed have panels in a report, up to a limit."""
 
+from pathlib import Path
+
 import pytest
 
 pytest.importorskip("matplotlib")
 
+from matplotlib.colors import to_rgb
+from matplotlib.figure import Figure
+
 from ccplay.model.samples import Sweep
 from ccplay.report.data.scene import scene
+from ccplay.report.figures import run_figures, style
 from ccplay.report.figures.run_figures import own_values
 from ccplay.report.figures.style import Inks
+from ccplay.session.archive import read_recording
 from ccplay.state.lab_state import LabState
 from ccplay.traffic.flow import FlowStarted
 from tests.events import tcp
@@ -49,3 +56,16 @@ def test_what_the_flow_monitor_tells_has_words_of_its_own() -> None:
     name = "monitor_one_way_delay_us"
     [found] = panels({name: [90_000, None]}, {name: [91_000, None]})
     assert found == "one-way delay of the flow's packets|delay (ms)"
+
+
+def test_the_capacity_of_a_link_that_moves_stands_behind_goodput() -> None:
+    """From a recording of two flows over a satellite: the band is as high as what could leave."""
+    recording = Path(__file__).parents[1] / "ui" / "recordings" / "moving.ccplay"
+    found = run_figures.panels(scene(read_recording(recording)), Inks(["1", "2"]))
+    (goodput,) = [each for each in found if each.name == "throughput"]
+    axes = Figure().add_subplot()
+    assert "capacity" in [each.get_label() for each in goodput.draw(axes)]
+    band = axes.patches[0]
+    assert band.get_facecolor()[:3] == pytest.approx(to_rgb(style.QUEUE_FILL))
+    # The trace has 8 Mbit/s in the mean, from half to one and a half of it.
+    assert 4 < band.get_path().get_extents().y1 < 16
