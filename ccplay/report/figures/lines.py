@@ -165,7 +165,7 @@ def throughput(axes: Axes, part: PlotPart) -> list[Artist]:
     return handles
 
 
-def _capacity(axes: Axes, part: Part, queue: Queue, handles: list[Artist]) -> float:
+def _capacity(axes: Axes, part: PlotPart, queue: Queue, handles: list[Artist]) -> float:
     """Fill the capacity of a link that moves; return the greatest over a coarse interval."""
     if CAPACITY.name not in queue.own:
         return 0.0
