@@ -304,12 +304,11 @@ def _command(name: str, bound: int) -> Measure:
 # Files and lines were raised once, by 20 and 3,700: evaluations, and links that move. Then by 1 and
 # 500, lines of tests by 300: the table of an evaluation on the screen is an app of its own. Then by
 # 300 and 340 of tests: what is said and drawn of a link that moves follows its capacity, not its
-# rate. Then
-# 135 of tests: the reasons above, and the test of Textual's private parts.
+# rate. Then 135 of tests: the reasons above, and the test of Textual's private parts.
 MEASURES = (
     Measure("Python files", lambda h: len(h.package), 300),
     Measure("lines", lambda h: sum(each.lines for each in h.package), 83_100),
-    Measure("lines of tests", lambda h: h.lines_of_tests, 55_160),
+    Measure("lines of tests", lambda h: h.lines_of_tests, 55_060),
     _listed(
         f"modules below {SHORT} lines, without __init__",
         lambda h: [
