@@ -245,9 +245,14 @@ class Palette(GuardedPalette, Modal[None]):
         for each in super().compose():
             yield Results() if isinstance(each, CommandList) else each
 
-    def on_mount(self) -> None:
-        """Keep references to the widgets, for ``query_one`` after their removal."""
+    def on_mount(self, event: events.Mount) -> None:
+        """Keep references to the widgets, for ``query_one`` after their removal.
+
+        If the app ends before there are any, no search begins.
+        """
         self._parts = list(self.query("*"))
+        if not self._parts:
+            event.prevent_default()
 
     def on_click(self, event: events.Click) -> None:
         """Ignore a click outside a screen that has become smaller; Textual would raise an error."""

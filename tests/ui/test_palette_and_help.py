@@ -5,6 +5,7 @@ from collections.abc import Callable
 
 import pytest
 from rich.style import Style
+from textual.app import ComposeResult
 from textual.command import CommandList
 from textual.events import Click, Key
 from textual.pilot import Pilot
@@ -360,3 +361,17 @@ async def test_a_click_outside_the_palette_s_screen_changes_nothing() -> None:
         palette.post_message(Click(palette, 200, 60, 0, 0, 1, shift=False, meta=False, ctrl=False))
         await pilot.pause()
         assert app.screen is palette
+
+
+async def test_a_palette_without_widgets_searches_nothing() -> None:
+    """An app that ends while its palette opens mounts none of them."""
+
+    class Ending(Palette):
+        def compose(self) -> ComposeResult:
+            yield from ()
+
+    app = Stage(lab())
+    async with app.run_test() as pilot:
+        app.push_screen(Ending())
+        await pilot.pause()
+        assert not list(app.workers)
