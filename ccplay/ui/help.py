@@ -70,11 +70,22 @@ class OrderlyApp(AppWithOutput[Answer]):
         super().__init__(driver_class=driver_class)
         self._typed: deque[events.Event] = deque()
         self._waits_since = 0.0
+        self._ends = False
 
     @property
     def keys_wait(self) -> bool:
         """Whether anything that was typed has not been delivered yet."""
         return bool(self._typed)
+
+    def exit(
+        self,
+        result: Answer | None = None,
+        return_code: int = 0,
+        message: RenderableType | None = None,
+    ) -> None:
+        """End the app; keys that arrive later do nothing, since their widgets may be gone."""
+        self._ends = True
+        super().exit(result, return_code, message)
 
     async def on_event(self, event: events.Event) -> None:
         """Queue what was typed; handle anything else at once."""
@@ -91,8 +102,7 @@ class OrderlyApp(AppWithOutput[Answer]):
 
         This runs between two messages of the app, whose own actions are therefore complete.
         """
-        if not self.screen_stack:
-            # The app is ending: nothing can take a key any more.
+        if self._ends or not self.screen_stack:
             self._typed.clear()
             return
         now = time.monotonic()

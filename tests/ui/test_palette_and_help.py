@@ -5,7 +5,7 @@ from collections.abc import Callable
 
 import pytest
 from rich.style import Style
-from textual.app import ComposeResult
+from textual.app import App, ComposeResult
 from textual.command import CommandList
 from textual.events import Click, Key
 from textual.pilot import Pilot
@@ -375,3 +375,17 @@ async def test_a_palette_without_widgets_searches_nothing() -> None:
         app.push_screen(Ending())
         await pilot.pause()
         assert not list(app.workers)
+
+
+async def test_a_key_that_arrives_while_the_app_ends_does_nothing(
+    monkeypatch: pytest.MonkeyPatch,
+) -> None:
+    """An app that ends removes the widgets of its screens before the screens."""
+    monkeypatch.setattr(App, "exit", lambda *_: None)
+    app = Stage(lab())
+    async with app.run_test() as pilot:
+        await pilot.press("question_mark")
+        app.exit()
+        await app.screen.query("*").remove()
+        await pilot.press("space")
+        assert isinstance(app.screen, HelpScreen)
