@@ -282,7 +282,7 @@ class Presenting:
         self.close()
 
     def close(self) -> None:
-        """Stop sharing, and stop serving browsers unless they go on to another network."""
+        """Stop sharing, and stop serving browsers unless another network follows."""
         sharing, self._sharing = self._sharing, None
         if sharing is not None:
             sharing.close()

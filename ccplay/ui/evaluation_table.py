@@ -238,7 +238,7 @@ class EvaluationTable(OrderlyApp[int]):
 
     @work(exclusive=True)
     async def _lend(self, argv: Sequence[str]) -> None:
-        """Lend the terminal to a program until it ends; the evaluation goes on meanwhile."""
+        """Lend the terminal to a program until it ends; the evaluation continues meanwhile."""
         with self.suspend():
             self._lent = True
             program = await asyncio.create_subprocess_exec(*argv)
