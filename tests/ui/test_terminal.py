@@ -13,7 +13,7 @@ import pytest
 from ccplay.ui.terminal import Writer
 from tests.terminals import ENTERS, LEAVES, PATIENCE_S, on_terminal, until
 
-RECORDING = next(iter(sorted((Path(__file__).parent / "recordings").glob("*.ccplay"))))
+RECORDING = Path(__file__).parent / "recordings" / "playground.ccplay"
 REPLAY = [sys.executable, "-m", "ccplay", "replay", str(RECORDING)]
 
 
