@@ -230,7 +230,7 @@ class Lab:
         await asyncio.gather(*(each.prepare(until, grace_s) for _, each in early))
         begun = await self._shaper.start_traces()
         # Runs are compared from this moment on, so what moves their links begins at it.
-        ready = Ready(t=self.clock() + begun - time.monotonic())
+        ready = Ready(t=round(self.clock() + begun - time.monotonic(), 6))
         await asyncio.sleep(ready.t - self.clock())
         for at, each in early:
             self.starting.add(round(ready.t + at, 6), each, prepared=True)
