@@ -243,13 +243,29 @@ def mean_capacity(state: LabState, link: str, start: float, end: float) -> float
         change, series = state.link_at(link, since), _capacities(state, link)
         found: float | None = None if change is None else change.setting.rate or None
         if change is not None and change.setting.trace and series is not None:
-            ticks = state.sweeps.at_or_after(since), state.sweeps.before_or_at(until) + 1
-            if values := series.values(*ticks):
-                found = sum(values) / len(values)
+            mean = _mean(series, since, until)
+            found = found if mean is None else mean
         if found is None:
             return None
         bits += found * (until - since)
     return bits / (end - start) if end > start else None
+
+
+def _mean(series: Series, since: float, until: float) -> float | None:
+    """Return the mean of values that each hold from the sweep before; None if none is known."""
+    timeline = series.timeline
+    first, end = timeline.at_or_after(since), timeline.before_or_at(until) + 1
+    known = [
+        (value, later - earlier)
+        for tick, (earlier, later) in enumerate(
+            pairwise([since, *timeline.moments(first, end)]), first
+        )
+        if (value := series.at(tick)) is not None
+    ]
+    span = sum(seconds for _, seconds in known)
+    if not span:
+        return known[-1][0] if known else None
+    return sum(value * seconds for value, seconds in known) / span
 
 
 def _capacities(state: LabState, link: str) -> Series | None:

@@ -107,6 +107,13 @@ def test_the_links_own_rate_is_not_drawn_while_a_trace_gives_another() -> None:
     assert mean_capacity(state, LINK, 9.0, 11.0) == pytest.approx(7.5e6, rel=0.01)
 
 
+def test_a_mean_counts_the_time_that_a_missed_sweep_was_to_divide() -> None:
+    """Each sweep has the capacity since the one before: 1 s at 5 Mbit/s, then 3 s at 1."""
+    state = moved()
+    state.queues[LINK].own[CAPACITY.name].put(state.sweeps.append(13.0), 1e6)
+    assert mean_capacity(state, LINK, 9.0, 13.0) == pytest.approx(2e6)
+
+
 def test_nothing_is_known_of_a_link_that_moves_before_its_first_sweep() -> None:
     state = moved()
     other = LinkSetting(rate=10_000_000, delay_us=10_000, trace=Trace(name="lte-still"))
