@@ -13,10 +13,11 @@ import signal
 import subprocess
 import sys
 import uuid
-from collections.abc import Callable, Iterable, Iterator, Sequence
+from collections.abc import Awaitable, Callable, Iterable, Iterator, Sequence
 from contextlib import contextmanager
 from dataclasses import dataclass
 from pathlib import Path
+from typing import TypeAlias
 
 import psutil
 import pytest
@@ -254,28 +255,23 @@ def warm() -> Iterator[WarmLabs]:
     labs.close()
 
 
-@pytest.mark.parametrize("round_", [n for n in range(ROUNDS) if n % 5 != 4])
-async def test_a_killed_lab_leaves_nothing(round_: int, warm: WarmLabs) -> None:
-    """SIGKILL at a random moment, to each part in turn; then the host is as it was before.
+Look: TypeAlias = Callable[[list[psutil.Process]], None]
+"""Sees the processes of a lab as a part of it is killed."""
 
-    Every other lab of each kind is a separate program, as the first lab of a command is; the others
-    are forks of a warm process, as all later ones are.
-    """
-    chance = random.Random(round_)
-    before = Host.now()
-    marker = f"ccplay-{uuid.uuid4()}"
-    lab = await start(marker, warm if round_ // 5 % 2 else None)
+
+async def kill_and_check(
+    lab: Busy, part: str, begun: Awaitable[None], before: Host, after_s: float, *, look: Look
+) -> None:
+    """Kill a part of a lab ``after_s`` seconds after ``begun``; then the host is as ``before``."""
     program = lab.program
     with contextlib.ExitStack() as until_checked:
         try:
-            # A quarter of the labs die while they still build, the others under traffic.
-            word = chance.choice((b"hello", b"ready", b"flow-started", b"health"))
-            await read_until(program.stdout, word)
+            await begun
             reader = asyncio.create_task(drain(program.stdout))
-            await asyncio.wait([reader], timeout=chance.uniform(0, 0.3))
+            await asyncio.wait([reader], timeout=after_s)
             theirs = dwellers(made_for(lab.processes()))
+            look(theirs)
             made = until_checked.enter_context(numbered(theirs))
-            part = ("lab", "unshare", "delay line", "pipe")[round_ % 5]
             if part != "pipe":
                 lab.kill(part)
             # A dead delay line is mended and the lab lives on, so the pipe is closed in any case.
@@ -285,10 +281,27 @@ async def test_a_killed_lab_leaves_nothing(round_: int, warm: WarmLabs) -> None:
         finally:
             program.kill()
             program.close()
-            end_what_failed(marker)
-        await check_nothing_is_left(marker, theirs, before)
+            end_what_failed(lab.marker)
+        await check_nothing_is_left(lab.marker, theirs, before)
         # Nor what was started since.
         assert not await nothing_left(lambda: [str(each) for each in filter(lives, dwellers(made))])
+
+
+@pytest.mark.parametrize("round_", [n for n in range(ROUNDS) if n % 5 != 4])
+async def test_a_killed_lab_leaves_nothing(round_: int, warm: WarmLabs) -> None:
+    """SIGKILL at a random moment, to each part in turn.
+
+    Every other lab of each kind is a separate program, as the first lab of a command is; the others
+    are forks of a warm process, as all later ones are.
+    """
+    chance = random.Random(round_)
+    before = Host.now()
+    lab = await start(f"ccplay-{uuid.uuid4()}", warm if round_ // 5 % 2 else None)
+    # A quarter of the labs die while they still build, the others under traffic.
+    word = chance.choice((b"hello", b"ready", b"flow-started", b"health"))
+    part = ("lab", "unshare", "delay line", "pipe")[round_ % 5]
+    begun = read_until(lab.program.stdout, word)
+    await kill_and_check(lab, part, begun, before, chance.uniform(0, 0.3), look=lambda _: None)
 
 
 def traces_of(processes: Iterable[psutil.Process]) -> set[int]:
@@ -313,38 +326,25 @@ async def test_a_lab_killed_while_a_trace_moves_a_link_leaves_nothing(
     part: str, forks: bool, warm: WarmLabs
 ) -> None:
     """SIGKILL while both processes that hold packets follow it: its memory is gone, too."""
-    chance = random.Random(part)
     before = Host.now()
-    marker = f"ccplay-{uuid.uuid4()}"
     build = replace(BUSY, links={"r1->r2": MOVES})
-    lab = await start(marker, warm if forks else None, build)
-    program = lab.program
-    with contextlib.ExitStack() as until_checked:
-        try:
-            # Its monitor, the last to start, has been compiled then.
-            await read_until(program.stdout, b"udp-started")
-            async for line in program.stdout:
-                if b"trace_capacity_bps" in line and b"trace_delay_us" in line:
-                    break
-            reader = asyncio.create_task(drain(program.stdout))
-            await asyncio.wait([reader], timeout=chance.uniform(0, 0.3))
-            theirs = dwellers(made_for(lab.processes()))
-            mapped = [traces_of([each]) for each in theirs if each.name() in HOLDERS]
-            assert len(mapped) == 2
-            assert all(mapped)
-            traces = traces_of(theirs)
-            made = until_checked.enter_context(numbered(theirs))
-            if part != "pipe":
-                lab.kill(part)
-            program.stdin.close()
-            await asyncio.wait_for(program.wait(), 60)
-            reader.cancel()
-        finally:
-            program.kill()
-            program.close()
-            end_what_failed(marker)
-        await check_nothing_is_left(marker, theirs, before)
-        assert not await nothing_left(lambda: [str(each) for each in filter(lives, dwellers(made))])
+    lab = await start(f"ccplay-{uuid.uuid4()}", warm if forks else None, build)
+    traces = set[int]()
+
+    async def moves() -> None:
+        # Its monitor, the last to start, has been compiled then.
+        await read_until(lab.program.stdout, b"udp-started")
+        async for line in lab.program.stdout:
+            if b"trace_capacity_bps" in line and b"trace_delay_us" in line:
+                return
+
+    def look(theirs: list[psutil.Process]) -> None:
+        mapped = [traces_of([each]) for each in theirs if each.name() in HOLDERS]
+        assert len(mapped) == 2
+        assert all(mapped)
+        traces.update(traces_of(theirs))
+
+    await kill_and_check(lab, part, moves(), before, random.Random(part).uniform(0, 0.3), look=look)
     assert not traces & traces_of(psutil.process_iter())
 
 
