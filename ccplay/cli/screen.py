@@ -413,11 +413,16 @@ def _show(
 
 def _notify_recording(session: Session) -> None:
     """Report where the session that has ended is recorded."""
-    if session.cut_off is not None:
-        until = format_clock(session.cut_off - (session.state.ready_at or 0.0))
-        notify(f"this session is recorded until {until}: ccplay replay last shows that much again")
-    elif session.archived is not None:
-        notify("this session is recorded: ccplay replay last shows it again")
+    if session.archived is not None:
+        from ccplay.session import archive
+
+        # Another screen may have begun a session since.
+        again = f"ccplay replay {archive.word_of(session.archived)}"
+        until, shown = "", "it"
+        if session.cut_off is not None:
+            until = f" until {format_clock(session.cut_off - (session.state.ready_at or 0.0))}"
+            shown = "that much"
+        notify(f"this session is recorded{until}: {again} shows {shown} again")
     if session.unsaved is not None and session.unsaved.path is not None:
         notify(f"the recording is in {session.unsaved.path}")
 

@@ -307,6 +307,13 @@ def named(word: str) -> Path:
     return there[number - 1]
 
 
+def word_of(path: Path) -> str:
+    """Return the word of a command line for a session now: ``last``, ``@2`` …, or else its path."""
+    there = sessions()
+    number = there.index(path) + 1 if path in there else 0
+    return {0: str(path), 1: LAST}.get(number, f"@{number}")
+
+
 def is_running(path: Path) -> bool:
     """Whether a session is being recorded now."""
     try:

@@ -128,6 +128,9 @@ async def test_a_session_outlives_the_bound_of_its_recording_and_reports_it(
     assert session.cut_off == HEALTH.t
     _notify_recording(session)
     assert "recorded until 00:01: ccplay replay last shows that much" in capsys.readouterr().err
+    (place / "29990101-000000-later.ccplay").touch()
+    _notify_recording(session)
+    assert "ccplay replay @2 shows" in capsys.readouterr().err
 
 
 async def test_a_disk_that_is_nearly_full_is_left_alone(place: Path, tmp_path: Path) -> None:
