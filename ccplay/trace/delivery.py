@@ -8,7 +8,7 @@ from __future__ import annotations
 
 import contextlib
 import zlib
-from collections.abc import Iterator, Mapping
+from collections.abc import Iterator
 from pathlib import Path
 
 from ccplay.files.reading import read_regular
@@ -16,8 +16,7 @@ from ccplay.model.base import Command
 from ccplay.model.commands import Build, SetLink, TraceData
 from ccplay.model.moving import Trace
 from ccplay.trace import formats
-from ccplay.trace.content import MOST_BYTES, Content, TraceError, digest_of, pack, unpack
-from ccplay.trace.models import compute
+from ccplay.trace.content import MOST_BYTES, TraceError, digest_of, pack
 
 _PIECE = 1 << 20
 
@@ -106,13 +105,3 @@ def digests_of(command: Command) -> set[str]:
     }
     traces = moved.get(type(command), lambda _: [])(command)
     return {each.digest for each in traces if each is not None and each.digest}
-
-
-def content_of(trace: Trace, read: Mapping[str, bytes] | None = None) -> Content:
-    """Return what moves a link, on the side that has read the files. Raises ``TraceError``."""
-    if not (trace.rate or trace.delay):
-        return compute(trace)
-    image = (files if read is None else read).get(trace.digest)
-    if image is None:
-        raise TraceError(f"trace {trace.rate or trace.delay}: its file was not read")
-    return unpack(image)
