@@ -246,13 +246,9 @@ def words(nodes: list[ast.AST]) -> Iterator[str]:
                 yield word
             case ast.FunctionDef(name=word) | ast.ClassDef(name=word):
                 yield word
-            case ast.AsyncFunctionDef(name=word):
+            case ast.AsyncFunctionDef(name=word) | ast.alias(name=word):
                 yield word
-            case ast.keyword(arg=str(word)):
-                yield word
-            case ast.alias(name=word):
-                yield word
-            case ast.ImportFrom(module=str(word)):
+            case ast.keyword(arg=str(word)) | ast.ImportFrom(module=str(word)):
                 yield word
             case ast.Constant(value=str(word)) if id(node) not in prose:
                 yield word
