@@ -1,6 +1,7 @@
 """A cwnd that does no good is told once it lasts; what may be right never is."""
 
 import pytest
+from msgspec.structs import replace
 from rich.console import Console
 
 from ccplay.analysis.results import Result
@@ -132,9 +133,12 @@ def test_a_result_tells_from_when_to_when_and_the_state_as_of_any_moment() -> No
         "flow 1: mine grows, from 9.0 s on",
         "flow 1: mine keeps cwnd at 1, from 3.0 to 5.0 s",
     ]
-    assert "case, run 1: flow 1: mine grows, from 9.0 s on" in troubles(
-        Result(scenario="x", title="x", machine=None, cases=[run])
-    )
+    health = replace(run.health, reasons=["flow 1 had a window of 2,165,326,096 segments"])
+    first = replace(run, health=health)
+    found = Result(scenario="x", title="x", machine=None, cases=[run], discarded=[first])
+    assert "case, run 1: flow 1: mine grows, from 9.0 s on" in troubles(found)
+    why = "1 run was repeated because flow 1 had a window of 2,165,326,096 segments; see below."
+    assert troubles(found)[-1] == why
     console = Console(width=120)
     with console.capture() as printed:
         console.print(case_table(run))

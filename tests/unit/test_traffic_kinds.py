@@ -109,6 +109,8 @@ def test_every_metric_of_traffic_has_words(runs: list[CaseResult]) -> None:
     assert words("pings.p1.p95_ms").text == "95th percentile of RTT of ping p1"
     assert words("downloads.w1.bytes").text == "bytes that arrived of download w1"
     assert words("queues.r->h2.bytes").text == "bytes carried of queue r → h2"
+    late = words("queues.r->h2.self_inflicted_delay_ms").text
+    assert late == "self-inflicted delay of queue r → h2"
 
 
 def test_the_page_shows_short_flows_by_size(runs: list[CaseResult]) -> None:

@@ -176,6 +176,7 @@ _QUANTITIES = {
     "harm_rate": "harm to goodput",
     "harm_delay": "harm to delay",
     "harm_loss": "harm by loss",
+    "self_inflicted_delay_ms": "self-inflicted delay",
     "settling_s": "settling time",
     "recovery_s": "recovery time",
     "silent_retransmits": "retransmissions in silence",

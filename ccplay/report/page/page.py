@@ -248,11 +248,11 @@ def troubles(result: Result) -> list[str]:
             problems.append(f"{name}: interrupted")
         if not run.health.trustworthy:
             problems.append(f"{name}: {'; '.join(run.health.reasons)}")
-    if result.discarded:
-        problems.append(
-            f"{len(result.discarded)} runs were repeated because their lab did not keep time; "
-            "see below."
-        )
+    if again := result.discarded:
+        runs = "1 run was" if len(again) == 1 else f"{len(again)} runs were"
+        first = "" if len(again) == 1 else ", the first"
+        why = "; ".join(again[0].health.reasons)
+        problems.append(f"{runs} repeated{first} because {why}; see below.")
     return problems
 
 
