@@ -335,7 +335,7 @@ MEASURES = (
     _listed(
         "names of public classes in several modules",
         lambda h: [f"{name}: {count}" for name, count in h.classes_of_one_name().items()],
-        1,
+        0,
     ),
     _listed(f"functions of up to {FEW} lines that one place names", House.named_once, 103),
     _listed("functions that only pass on, without a reason", House.passed_on, 0),

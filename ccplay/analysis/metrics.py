@@ -148,11 +148,6 @@ def _problem(metric: str, known: Mapping[str, str], network: Network) -> str:
     return f"nothing measures {quote(metric)}: {why}" if (why := known[metric]) else ""
 
 
-def measurable(case: Case) -> list[str]:
-    """Return the metrics that a run of a case may have."""
-    return [name for name, why in _reasons(case, plan(case.build.topology)).items() if not why]
-
-
 def _reasons(case: Case, network: Network) -> dict[str, str]:
     """Return each metric, and why a case can't have it: empty if it may."""
     found = dict.fromkeys((name for name in _fields(CaseResult) if name not in _MEMBERS), "")

@@ -204,7 +204,7 @@ class CriterionResult(Asked, frozen=True, kw_only=True):
     """Command that repeats the runs."""
 
 
-class Change(msgspec.Struct, frozen=True, kw_only=True):
+class ChangedCriterion(msgspec.Struct, frozen=True, kw_only=True):
     """A criterion in an earlier evaluation and now."""
 
     name: str
@@ -230,7 +230,7 @@ class Evaluation(msgspec.Struct, frozen=True, kw_only=True):
     machine: Machine | None = None
     criteria: list[CriterionResult]
     left_out: list[LeftOut] = []
-    changes: list[Change] = []
+    changes: list[ChangedCriterion] = []
     """Comparison with an earlier evaluation."""
 
     def count(self, verdict: Verdict) -> int:
@@ -504,7 +504,7 @@ def section_of(found: CriterionResult) -> tuple[list[int], str]:
 # --- comparison with an earlier evaluation --------------------------------------------------------
 
 
-def compare(before: Evaluation, now: Evaluation) -> Iterator[Change]:
+def compare(before: Evaluation, now: Evaluation) -> Iterator[ChangedCriterion]:
     """Yield the criteria that both evaluations have, with what became better or worse.
 
     A figure changed if the intervals do not overlap. If both are of single runs, it changed if its
@@ -520,7 +520,7 @@ def compare(before: Evaluation, now: Evaluation) -> Iterator[Change]:
         changes = [(_change(*pair), pair) for pair in pairs]
         changes.sort(key=lambda found: ("worse", "better", "not clear").index(found[0]))
         for change, (was, is_now) in changes[:1]:
-            yield Change(
+            yield ChangedCriterion(
                 name=each.name,
                 before=earlier.verdict,
                 now=each.verdict,

@@ -427,13 +427,18 @@ def _line(row: CriterionResult) -> Text:
     return text
 
 
+_NARROWEST, _FIGURE = 88, 17
+"""Columns of the table with room for the criteria, and of each other algorithm's figures."""
+
+
 def show_evaluation(evaluation: Evaluation, console: Console) -> None:
-    """Print the verdicts as a table, with the figures of the others beside them."""
+    """Print the verdicts as a table, with the figures of as many others as there is room for."""
     table = Table(box=None, pad_edge=False, header_style="bold", padding=(0, 2, 0, 0))
     heads = ("", "", "criterion", "verdict", evaluation.subject)
     for head in heads:
         table.add_column(head, overflow="fold")
-    others = [each for each in evaluation.against if each != evaluation.subject]
+    beside = [each for each in evaluation.against if each != evaluation.subject]
+    others = beside[: max(console.width - _NARROWEST, 0) // _FIGURE]
     for name in others:
         table.add_column(name, style="dim", overflow="fold")
     table.add_column("bound (ours)", style="dim", overflow="fold")
@@ -443,7 +448,7 @@ def show_evaluation(evaluation: Evaluation, console: Console) -> None:
             table.add_row(row.section, row.level, row.question, verdict, Text(row.why, "dim"))
             continue
         for number, measured in enumerate(row.judged[0].measures):
-            beside = {each.subject: each.measures[number] for each in row.judged}
+            found = {each.subject: each.measures[number] for each in row.judged}
             first = number == 0
             figure = Text(write_figure(measured))
             if measured.worst.verdict != "pass":
@@ -454,10 +459,12 @@ def show_evaluation(evaluation: Evaluation, console: Console) -> None:
                 row.question if first else Text(f"  {measured.text}", "dim"),
                 verdict if first else "",
                 figure,
-                *(write_figure(beside[name]) if name in beside else "" for name in others),
+                *(write_figure(found[name]) if name in found else "" for name in others),
                 measured.bound,
             )
     console.print(table)
+    if more := beside[len(others) :]:
+        console.print(Text(f"{', '.join(more)}: on the page, or in a wider terminal", "dim"))
     for line in closing_lines(evaluation):
         console.print(Text(line))
 

@@ -59,12 +59,6 @@ def stopped_by(command: object) -> TrafficKind | None:
     return _STOPS.get(type(command))
 
 
-def is_limited(command: object) -> bool:
-    """Return whether a command starts traffic that ends by itself."""
-    kind = started_by(command)
-    return kind is not None and kind.ends(command)
-
-
 def is_brief(flow: Flow) -> bool:
     """Return whether a connection is a short transfer, which reports draw together with others."""
     return flow.kind in KINDS and KINDS[flow.kind].brief

@@ -453,6 +453,10 @@ def _numbers(pane: Pane, view: View, width: int, *, in_words: bool) -> list[Sequ
     for line in reversed(pane.lines(view)):
         painter, variable, factor = drawer(line.subject), line.variable, pane.factor(line)
         found = painter.values(view, variable, factor)
+        if found and (variable.subject, pane.plot.variable.subject) == ("queue", "flow"):
+            # The dots of flows name their values; a queue's value in their plot has no dot.
+            (text, style), word = found[0], variable.words if width >= WIDE else variable.words[:3]
+            found = [(f" {word} {text.strip()}", style), *found[1:]]
         if values:
             rest.append(found)
         values = values or found

@@ -21,7 +21,7 @@ from ccplay.scenario.library import find, shipped
 from ccplay.scenario.reading import load, parse
 from ccplay.scenario.rules import check_against, guest_offer, only_in_guest
 from ccplay.scenario.tree import locate, overlay, plain
-from ccplay.traffic import is_limited, stopped_by
+from ccplay.traffic import KINDS, stopped_by
 from ccplay.traffic.download import StartDownload
 from ccplay.traffic.flow import StartFlow
 from ccplay.traffic.ping import StartPing
@@ -169,7 +169,7 @@ def test_the_playground_is_over_within_a_minute_and_leaves_traffic_running() -> 
     (case,) = load(find("playground")).cases
     assert case.duration_s < 60
     flows = [step.command for step in case.timeline if isinstance(step.command, StartFlow)]
-    assert not any(is_limited(flow) for flow in flows)
+    assert not any(KINDS["flow"].ends(flow) for flow in flows)
     assert not any(stopped_by(step.command) for step in case.timeline)
 
 

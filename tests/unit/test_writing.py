@@ -47,7 +47,7 @@ from ccplay.scenario.values import Case
 from ccplay.scenario.writing import write
 from ccplay.session.steps import Script
 from ccplay.state.lab_state import LabState
-from ccplay.traffic import TRAFFIC, is_limited, started_by
+from ccplay.traffic import TRAFFIC, started_by
 from ccplay.traffic.download import DownloadEnded, DownloadStarted, StartDownload, StopDownload
 from ccplay.traffic.flow import FlowEnded, FlowStarted, StartFlow, StopFlow
 from ccplay.traffic.ping import PingEnded, PingStarted, StartPing, StopPing
@@ -380,7 +380,8 @@ def outcome(t: float, command: Command) -> Iterator[Event]:
             ended = FlowEnded(t=t, flow=command.flow, bytes=1, duration_s=2.0, retransmits=0)
         case _:
             return
-    if started_by(command) is None or is_limited(command):
+    kind = started_by(command)
+    if kind is None or kind.ends(command):
         yield ended
 
 
