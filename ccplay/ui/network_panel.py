@@ -196,7 +196,7 @@ def rows(view: View, width: int, height: int) -> list[Row]:
     right = _side(view, ahead, far, (lines, host), right=True)
     room = width - 2 * (host + 3) - 2
     middle = _middle(view, (near, far), room, back=back)
-    first = max((lines - 1) // 2 - (len(middle) > lines), 0)
+    first = max((lines - 1) // 2, 0)
     picture: list[Row] = []
     for line in range(lines):
         at = line - first

@@ -455,7 +455,7 @@ def _numbers(pane: Pane, view: View, width: int, *, in_words: bool) -> list[Sequ
         found = painter.values(view, variable, factor)
         if found and (variable.subject, pane.plot.variable.subject) == ("queue", "flow"):
             # The dots of flows name their values; a queue's value in their plot has no dot.
-            (text, style), word = found[0], variable.words if width >= WIDE else variable.words[:3]
+            (text, style), word = found[0], variable.words[:3]
             found = [(f" {word} {text.strip()}", style), *found[1:]]
         if values:
             rest.append(found)

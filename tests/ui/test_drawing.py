@@ -143,6 +143,8 @@ async def test_a_delay_elsewhere_on_the_path_is_shown(size: tuple[int, int]) -> 
     async with playing(live(quiet(linear, delays_us | {"r->h1": 10_000})), size) as (app, _):
         assert "r→h1 10 ms" in text_of(app, "network")
         assert ("base RTT 30 ms" in text_of(app, "network")) == (size[0] > 80)
+        (line,) = (row for row in text_of(app, "network").splitlines() if "▶" in row)
+        assert "h1 ───" in line, "the host's line leads to the link"
 
 
 async def test_b_goes_through_the_queues_that_are_observed() -> None:
