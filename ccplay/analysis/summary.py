@@ -8,6 +8,7 @@ from itertools import accumulate, pairwise
 from math import inf
 
 import msgspec
+from msgspec.structs import replace
 
 from ccplay.analysis.results import (
     CaseResult,
@@ -147,7 +148,7 @@ def summarise(
     measured = results(state)
     flows = measured["flows"]
     together = {"directions": _directions(flows), **_of_all(state, flows)}
-    return msgspec.structs.replace(found, **measured, **together)
+    return replace(found, **measured, **together)
 
 
 def _of_all(state: LabState, flows: Sequence[FlowResult]) -> dict[str, float | None]:

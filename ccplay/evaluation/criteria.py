@@ -19,7 +19,7 @@ from ccplay.errors import UsageError
 from ccplay.experiment.plan import counts_in_means
 from ccplay.files.reading import read_regular
 from ccplay.model.quantities import Plain, did_you_mean, quote
-from ccplay.report.data.naming import unit, words
+from ccplay.report.data.naming import Unit, unit, words
 from ccplay.scenario.library import criteria
 from ccplay.scenario.matrix import word_of
 from ccplay.scenario.reading import load
@@ -277,7 +277,7 @@ def _points(
     for run in result.cases:
         if run.recording is not None:
             place = f"{folder}/{run.recording}"
-            run = msgspec.structs.replace(run, recording=place)  # noqa: PLW2901
+            run = replace(run, recording=place)  # noqa: PLW2901
         runs.setdefault(run.name, []).append(run)
     found: dict[str, dict[tuple[tuple[str, str], ...], _Point]] = {}
     for case in cases:
@@ -436,18 +436,15 @@ def write_value(metric: str, bound: str, value: float | None) -> str:
     return f"{fitting.write(value)} {fitting.name}".rstrip()
 
 
-def write_figure(measured: Measured) -> str:
-    """Return the worst value of a measure with its interval: ``23.1 ± 1.2 ms``."""
-    worst = measured.worst
-    text = write_value(measured.metric, measured.bound, worst.value)
-    if worst.value is None or worst.low is None or worst.high is None:
-        return text
-    if not (half := (worst.high - worst.low) / 2):
-        return text
-    if measured.bound.endswith("×"):
-        return f"{worst.value:.2f} ± {half:.2f}×"
-    fitting = unit(measured.metric, (worst.value,))
-    return f"{fitting.write(worst.value)} ± {fitting.write(half)} {fitting.name}".rstrip()
+def write_figure(measured: Measured, figure: Figure | None = None) -> str:
+    """Return a figure of a measure, by default the worst, with its interval: ``23.1 ± 1.2 ms``."""
+    figure = figure or measured.worst
+    value, low, high = figure.value, figure.low, figure.high
+    if value is None or low is None or high is None or low == high:
+        return write_value(measured.metric, measured.bound, value)
+    fitting = Unit(1.0, "×") if measured.bound.endswith("×") else unit(measured.metric, (value,))
+    text = fitting.write_interval(value, (high - low) / 2)
+    return f"{text}×" if fitting.name == "×" else f"{text} {fitting.name}".rstrip()
 
 
 def _bound(measure: CriterionMeasure) -> str:

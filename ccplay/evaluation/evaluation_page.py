@@ -17,6 +17,7 @@ from ccplay.evaluation.criteria import (
     Evaluation,
     Figure,
     Judged,
+    Measured,
     Verdict,
     in_order,
     section_of,
@@ -207,20 +208,17 @@ def _grids(judged: Sequence[Judged]) -> Iterator[_Grid]:
             for measured in measures:
                 here = next((e for e in measured.figures if _at(e) == point), None)
                 style = _STYLES[here.verdict] if here and measured is first else ""
-                cells.append((_figure(first.metric, first.bound, here), style))
+                cells.append((_figure(first, here), style))
             rows.append((point or "all", cells))
         note = f"Holds if {first.bound}: {first.reason}."
         yield _Grid(first.text, [each.subject for each in judged], rows, note)
 
 
-def _figure(metric: str, bound: str, figure: Figure | None) -> str:
-    """Return a figure with its interval and the number of runs that can't be trusted."""
+def _figure(measured: Measured, figure: Figure | None) -> str:
+    """Return a figure with its interval, marked if it rests on runs that can't be trusted."""
     if figure is None:
         return ""
-    text = write_value(metric, bound, figure.value)
-    if figure.value is not None and figure.low is not None and figure.high is not None:
-        half = (figure.high - figure.low) / 2
-        text += f" ± {write_value(metric, bound, half)}" if half else ""
+    text = write_figure(measured, figure)
     return f"{text} !" if figure.untrustworthy else text
 
 

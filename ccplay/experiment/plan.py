@@ -272,7 +272,7 @@ def _with_options(case: Case, repeats: int | None, hz: float | None) -> Case:
     return replace(
         case,
         repeats=repeats or case.repeats,
-        build=msgspec.structs.replace(case.build, sample_hz=hz or case.build.sample_hz),
+        build=replace(case.build, sample_hz=hz or case.build.sample_hz),
     )
 
 
@@ -441,7 +441,7 @@ def extend_result(result: Result, later: Iterable[tuple[CaseResult, Machine | No
             measured = [metrics_of(run) for run in runs]
             known = _statistics(name, runs, measured, reported, published)
         statistics.append(known)
-    return msgspec.structs.replace(
+    return replace(
         result,
         machine=result.machine or added[0][1],
         cases=cases,

@@ -18,6 +18,7 @@ from pathlib import Path
 from typing import IO, cast
 
 import msgspec
+from msgspec.structs import replace
 from rich.console import Console
 
 from ccplay.analysis.metrics import check, metrics_of
@@ -248,9 +249,7 @@ class Experiment:
         self._compare_kernel(finished.machine)
         if finished.whole:
             self.tracker.forecast.learn(run.case, took_s)
-        return msgspec.structs.replace(
-            finished, result=_add_checks(run.case, finished.result), took_s=took_s
-        )
+        return replace(finished, result=_add_checks(run.case, finished.result), took_s=took_s)
 
     def _finish(self, attempt: Attempt, outcome: RunOutcome) -> None:
         """Process the last attempt at a run."""
@@ -259,7 +258,7 @@ class Experiment:
         self._gathering.discarded += attempt.failed
         if self._store is not None and outcome.whole:
             recording = self._store.recording_name(attempt.run)
-            result = msgspec.structs.replace(result, recording=recording)
+            result = replace(result, recording=recording)
             self._store.keep(
                 attempt.run, result, outcome.machine, outcome.took_s, list(attempt.failed)
             )
@@ -316,9 +315,7 @@ def recording_of(record: Path, number: int, case: Case) -> Path:
 
 def _add_checks(case: Case, result: CaseResult) -> CaseResult:
     """Add the case and the checks of its expectations to a result."""
-    return msgspec.structs.replace(
-        result, parameters=dict(case.parameters), checks=check(case, result)
-    )
+    return replace(result, parameters=dict(case.parameters), checks=check(case, result))
 
 
 # --- estimates the time left in an experiment from its finished runs ------------------------------

@@ -255,7 +255,7 @@ class RunOrder(msgspec.Struct, frozen=True, kw_only=True):
     def build(self) -> Build:
         """The network to build."""
         build = Script(self.case.timeline).prepare(self.case.build)
-        return msgspec.structs.replace(build, label=self.label) if self.label else build
+        return replace(build, label=self.label) if self.label else build
 
     @property
     def as_scenario(self) -> Scenario:
@@ -320,7 +320,7 @@ def failed_outcome(order: RunOrder, reason: str) -> RunOutcome:
 
 
 def _numbered(order: RunOrder, result: CaseResult) -> CaseResult:
-    return msgspec.structs.replace(result, repeat=order.repeat, attempt=order.attempt)
+    return replace(result, repeat=order.repeat, attempt=order.attempt)
 
 
 # --- an experiment that is handed over ------------------------------------------------------------
@@ -362,9 +362,7 @@ class Handover(msgspec.Struct, frozen=True, kw_only=True):
     @property
     def sha256(self) -> str:
         """Digest of the planned runs, whether finished or not."""
-        return hashlib.sha256(
-            msgspec.json.encode(msgspec.structs.replace(self, finished=[]))
-        ).hexdigest()
+        return hashlib.sha256(msgspec.json.encode(replace(self, finished=[]))).hexdigest()
 
     def runs(self) -> list[PlannedRun]:
         """Return the unfinished runs in the order of the experiment."""

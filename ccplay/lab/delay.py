@@ -20,7 +20,7 @@ from array import array
 from collections.abc import Iterable
 from typing import Any
 
-import msgspec
+from msgspec.structs import replace
 
 from ccplay.assets import find_tool, kernel_modules
 from ccplay.bpf.support import feature
@@ -188,7 +188,7 @@ class NetemDelay:
                 wanted = {name: part.at(moment) for name, part in parts.items()}
                 if wanted != now:
                     now = wanted
-                    changed = msgspec.structs.replace(path, **wanted)
+                    changed = replace(path, **wanted)
                     _set_netem(routes, index, changed, self._drawn_with(arrival))
                 await asyncio.sleep(_FOLLOW_S)
 
@@ -289,7 +289,7 @@ def _read_netem(routes: RouteSocket, index: int, asked: Impairment) -> Impairmen
     if kind != "netem":
         raise LabError(f"requested netem from the kernel, but it has {kind or 'none'}")
     # The kernel does not report the table.
-    return msgspec.structs.replace(path_of(image), distribution=asked.distribution)
+    return replace(path_of(image), distribution=asked.distribution)
 
 
 def path_of(image: bytes) -> Impairment:
@@ -417,7 +417,7 @@ class LineDelay:
                 if number not in self._requests:
                     await self._open(request, arrival)
                 else:
-                    self._child.send(msgspec.structs.replace(request, do="change"))
+                    self._child.send(replace(request, do="change"))
             except LabError as error:
                 raise LabError(f"link {arrival.name}: {error}") from None
             self._requests[number] = request
@@ -463,7 +463,7 @@ class LineDelay:
         try:
             await _iptables(arrival.namespace.path, "-D", self._rules[number])
         except BaseException:
-            self._child.send(msgspec.structs.replace(request, do="change"))
+            self._child.send(replace(request, do="change"))
             raise
         del self._rules[number]
         self._close(number)

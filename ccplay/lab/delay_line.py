@@ -27,6 +27,7 @@ from collections.abc import Iterable
 from typing import Any, NamedTuple, Protocol
 
 import msgspec
+from msgspec.structs import replace
 
 from ccplay.errors import CommandError
 from ccplay.lab import child
@@ -68,7 +69,7 @@ class Impairment(msgspec.Struct, frozen=True, omit_defaults=True):
         changes = {name: value for name, value in asked.items() if value is not None}
         if "gemodel" in changes:
             changes["gemodel"] = tuple(changes["gemodel"])
-        return msgspec.structs.replace(self, **changes)
+        return replace(self, **changes)
 
     def setting_fields(self) -> dict[str, Any]:
         """Return the fields for a ``LinkSetting``; models that are off are None."""
@@ -356,12 +357,12 @@ class DelayedLink:
                 self._delay = schedule.Course(
                     content.delays, course.start, loop=course.loop, after=after
                 )
-                path = msgspec.structs.replace(path, delay_us=0)
+                path = replace(path, delay_us=0)
             if len(content.losses):
                 self._loss = schedule.Course(
                     content.losses, course.start, loop=course.loop, after=path.loss
                 )
-                path = msgspec.structs.replace(path, loss=0.0)
+                path = replace(path, loss=0.0)
         self._model.change(path)
         self.queue.copy(whole=self._model.changes_packets)
 

@@ -15,7 +15,6 @@ from collections.abc import Iterable
 from pathlib import Path
 from typing import Any
 
-import msgspec
 from msgspec.structs import replace
 
 from ccplay.bpf.support import Lack, lack
@@ -321,7 +320,7 @@ async def shape_link(
     qdisc = setting.qdisc
     own = qdisc if qdisc is not None and is_software(qdisc.kind) else None
     if own is not None:
-        setting = msgspec.structs.replace(setting, qdisc=None)
+        setting = replace(setting, qdisc=None)
     interface.shape(setting, running)
     asked = own or _kept(interface, setting)
     if software is None or (asked is None and interface.served is None and not _paced(interface)):

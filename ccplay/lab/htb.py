@@ -18,6 +18,7 @@ from collections.abc import Iterable, Mapping, Sequence
 from typing import Any, TypeAlias
 
 import msgspec
+from msgspec.structs import replace
 
 from ccplay.errors import CommandError, LabError, UnsupportedError
 from ccplay.lab.netns import Namespace
@@ -221,7 +222,7 @@ class SharedQueue(msgspec.Struct):
         # The kernel keeps whole bytes per second.
         exact = abs(self.rate - link_rate * self.asked.share) <= 8
         share = self.asked.share if exact else self.rate / link_rate
-        return msgspec.structs.replace(self.asked, share=share, qdisc=self.leaf.qdisc)
+        return replace(self.asked, share=share, qdisc=self.leaf.qdisc)
 
 
 def check_classes(link: str, classes: Sequence[TrafficClass]) -> None:

@@ -10,7 +10,6 @@ from contextlib import AsyncExitStack
 from itertools import count
 from typing import Self, TypeAlias
 
-import msgspec
 from msgspec.structs import replace
 
 from ccplay.bpf.loaded import library
@@ -272,7 +271,7 @@ class Lab:
                 timing.begin(ended)
             if ended >= report_due:
                 health = timing.report(ended, self._shaper.stats(), self._events_dropped())
-                self._emit(msgspec.structs.replace(health, rate_accuracy=drain.ratio()))
+                self._emit(replace(health, rate_accuracy=drain.ratio()))
                 report_due = ended + 1.0
             due += period
             if (behind := int((self.clock() - due) / period)) > 0:

@@ -7,6 +7,7 @@ import struct
 from collections.abc import Iterable, Iterator
 
 import msgspec
+from msgspec.structs import replace
 
 from ccplay.errors import CommandError, UnsupportedError
 from ccplay.lab.qdisc_options import NESTED, attribute, decode, encode, split
@@ -343,7 +344,7 @@ def in_software(qdisc: Qdisc) -> Qdisc:
         raise CommandError(
             f"the queue of a link that moves is ccplay's own {qdisc.kind}, which has no {name}"
         )
-    return validate(msgspec.structs.replace(qdisc, kind=qdisc.kind + SUFFIX))
+    return validate(replace(qdisc, kind=qdisc.kind + SUFFIX))
 
 
 def _in_software(qdisc: Qdisc) -> Qdisc:
@@ -356,7 +357,7 @@ def _in_software(qdisc: Qdisc) -> Qdisc:
         raise UnsupportedError(
             f"queue discipline {kind!r} is not in this kernel, and ccplay's own has no {name}"
         )
-    return msgspec.structs.replace(qdisc, kind=kind + SUFFIX)
+    return replace(qdisc, kind=kind + SUFFIX)
 
 
 def _try(qdisc: Qdisc) -> None:

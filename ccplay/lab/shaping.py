@@ -9,7 +9,6 @@ from contextlib import ExitStack
 from functools import partial
 from typing import NamedTuple, Self
 
-import msgspec
 from msgspec.structs import replace
 
 from ccplay.errors import CcplayError, CommandError, LabError, UnsupportedError
@@ -376,7 +375,7 @@ class Shaper:
             raise CommandError(f"link {link.name} has no rate for classes to share")
         if setting.qdisc is not None:
             qdisc = choose_qdisc(setting.qdisc, software=self._software is not None)
-            setting = msgspec.structs.replace(setting, qdisc=qdisc)
+            setting = replace(setting, qdisc=qdisc)
         if setting.trace is None and setting.rate != 0:
             moving = interface.moving
         egress.check_queue(interface, setting, moving)
@@ -388,12 +387,10 @@ class Shaper:
             tried = [
                 each
                 if each.qdisc is None
-                else msgspec.structs.replace(
-                    each, qdisc=_choose_class_queue(self._software, link, each.qdisc)
-                )
+                else replace(each, qdisc=_choose_class_queue(self._software, link, each.qdisc))
                 for each in setting.classes
             ]
-            setting = msgspec.structs.replace(setting, classes=tried)
+            setting = replace(setting, classes=tried)
         return setting
 
     def _set_down(self, interface: Egress, *, down: bool) -> list[Egress]:

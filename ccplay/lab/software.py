@@ -32,6 +32,7 @@ from collections.abc import Callable, Iterable
 from typing import NamedTuple
 
 import msgspec
+from msgspec.structs import replace
 
 from ccplay.assets import find_tool
 from ccplay.errors import CcplayError, LabError
@@ -333,7 +334,7 @@ class Software:
     async def restart(self, number: int) -> None:
         """Let what moves a link begin where it says now. Raises ``LabError``."""
         if (link := self._links.get(number)) is not None and link.moving is not None:
-            request = msgspec.structs.replace(link.request, course=link.moving.course)
+            request = replace(link.request, course=link.moving.course)
             await self._change(link, request)
 
     async def renew(self, name: str, source: str) -> bool:
@@ -345,7 +346,7 @@ class Software:
         link = next((each for each in self._links.values() if each.at.link == name), None)
         if link is not None:
             version = self._next_version()
-            request = msgspec.structs.replace(link.request, source=source, version=version)
+            request = replace(link.request, source=source, version=version)
             await self._try(request)
             await self._change(link, request)
         return link is not None and link.works
@@ -359,7 +360,7 @@ class Software:
         tried = request.source, request.options
         if request.source and self._tried.get(request.kind) != tried:
             await self._trying.start()
-            reply = await self._trying.ask(msgspec.structs.replace(request, do="try"))
+            reply = await self._trying.ask(replace(request, do="try"))
             if reply.failed:
                 raise LabError(reply.failed)
             self._tried[request.kind] = tried
@@ -367,7 +368,7 @@ class Software:
     async def _change(self, link: _Link, request: DisciplineRequest) -> None:
         """Set rate and discipline of a link that has a discipline. Raises ``LabError``."""
         async with self._changing:
-            reply = await self._ask(msgspec.structs.replace(request, do="change"))
+            reply = await self._ask(replace(request, do="change"))
             self._settle(link)
             worked, link.request = link.works, request
             # The new discipline may have failed already: another reply reports that.
@@ -426,7 +427,7 @@ class Software:
             link.generation = self._generation
             request = link.request
             if not link.works:
-                request = msgspec.structs.replace(request, kind=software_queue.FALLBACK, source="")
+                request = replace(request, kind=software_queue.FALLBACK, source="")
             self._serving.send(request)
             self._serving.send(DisciplineRequest(queue=link.request.queue, do="begin"))
 

@@ -518,7 +518,7 @@ class TakenLesson:
     def build(self, build: Build) -> Build:
         """Return ``build`` with the names of the lesson's traffic reserved."""
         names = [name for page in self.lesson.pages for name in _names(page)]
-        return msgspec.structs.replace(build, reserved=names)
+        return replace(build, reserved=names)
 
     def due(self, state: LabState) -> list[DueStep]:
         """Return the steps that are due; see ``session.Timed``."""

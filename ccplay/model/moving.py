@@ -12,6 +12,7 @@ from collections.abc import Mapping
 from typing import Annotated, Any, TypeAlias
 
 import msgspec
+from msgspec.structs import replace
 
 from ccplay.model.quantities import (
     COUNT,
@@ -269,7 +270,7 @@ def with_defaults(trace: Trace) -> Trace:
     if not trace.model:
         return trace
     defaults = {name: each.default for name, each in MODELS[trace.model].parameters.items()}
-    return msgspec.structs.replace(trace, options=defaults | trace.options)
+    return replace(trace, options=defaults | trace.options)
 
 
 def show_trace(trace: Trace) -> str:

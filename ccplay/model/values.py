@@ -7,6 +7,7 @@ from collections.abc import Iterable
 from typing import Annotated, Any
 
 import msgspec
+from msgspec.structs import replace
 
 from ccplay.model import settings
 from ccplay.model.algorithms import UNIFORM
@@ -122,7 +123,7 @@ class LinkSetting(Value, LinkFields, frozen=True):
         """Return this setting with every field set by ``other``: a setting, or a link's command."""
         wanted = {name: getattr(other, name, None) for name in self.__struct_fields__}
         changes = {name: value for name, value in wanted.items() if value is not None}
-        return msgspec.structs.replace(self, **changes)
+        return replace(self, **changes)
 
 
 LINK_OFF: dict[str, Any] = {

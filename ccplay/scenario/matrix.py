@@ -54,7 +54,7 @@ def repeated(case: Case, repeat: int) -> Case:
     steps = _rotated(case.timeline, repeat, together)
     return replace(
         case,
-        build=msgspec.structs.replace(case.build, seed=seed),
+        build=replace(case.build, seed=seed),
         timeline=tuple(_later(step, offsets) for step in steps),
     )
 

@@ -7,7 +7,6 @@ from collections.abc import Callable, Iterator, Mapping, Sequence
 from itertools import count, filterfalse
 from typing import Any
 
-import msgspec
 from msgspec.structs import replace
 
 from ccplay.errors import CommandError, UsageError
@@ -223,7 +222,7 @@ def check_captures(drafts: list[Draft], mistakes: Mistakes) -> None:
         size = getattr(draft.command, "max_bytes", 0)
         if size > LARGEST_CAPTURE:
             field = fields_of(StartCapture)["max_bytes"]
-            bounds = msgspec.structs.replace(field, high=LARGEST_CAPTURE).bounds
+            bounds = replace(field, high=LARGEST_CAPTURE).bounds
             mistakes.add(draft.at("max_bytes"), f"must be from {bounds}")
         name = getattr(draft.command, "capture", None)
         if name in started:
@@ -415,7 +414,7 @@ def _name_traffic(drafts: list[Draft]) -> list[Draft]:
     for draft in drafts:
         kind = started_by(draft.command)
         if kind is not None and kind.name_of(draft.command) is None:
-            command = msgspec.structs.replace(draft.command, **{kind.field: next(free[kind])})
+            command = replace(draft.command, **{kind.field: next(free[kind])})
             named.append(replace(draft, command=command))
         else:
             named.append(draft)

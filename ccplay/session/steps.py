@@ -117,7 +117,7 @@ class Script:
         moments: dict[float, list[StartTraffic]] = {}
         for step in self._early():
             moments.setdefault(step.at_s, []).append(cast("StartTraffic", step.command))
-        return msgspec.structs.replace(
+        return replace(
             build,
             reserved=self.names,
             traces=any(isinstance(each, TraceFlow) for each in commands),

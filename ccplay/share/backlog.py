@@ -13,6 +13,7 @@ from pathlib import Path
 from typing import Any, BinaryIO, cast
 
 import msgspec
+from msgspec.structs import replace
 
 from ccplay.errors import RecordingError, WireError
 from ccplay.files import writing
@@ -249,7 +250,7 @@ class Backlog(msgspec.Struct):
     def put(self, event: Event | UnknownEvent) -> None:
         """Add an event of the stream."""
         if isinstance(event, Hello):
-            event = msgspec.structs.replace(event, format=wire.FORMAT)
+            event = replace(event, format=wire.FORMAT)
         if not isinstance(event, wire.SAMPLES):
             line = remove_paths(wire.encode(event))
             event = wire.decode_event(line)

@@ -17,7 +17,7 @@ from pathlib import Path
 from socket import SO_SNDBUF, SOL_SOCKET, socket
 from typing import TypeGuard
 
-import msgspec
+from msgspec.structs import replace
 
 from ccplay.errors import CcplayError, WireError
 from ccplay.share import frames, sockets
@@ -259,7 +259,7 @@ class Spectator:
         self.wants = wants
         if wants is Wants.BROWSERS and self._trusted:
             self._slots = frames.MOST_SLOTS
-        greeting = msgspec.structs.replace(self._greeting, seats=self._slots)
+        greeting = replace(self._greeting, seats=self._slots)
         self._queue.append(frames.encode(greeting))
         if wants in (Wants.WHOLE, Wants.BROWSERS):
             self._past = 0

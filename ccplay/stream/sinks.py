@@ -6,7 +6,7 @@ import contextlib
 from pathlib import Path
 from typing import BinaryIO, Protocol, runtime_checkable
 
-import msgspec
+from msgspec.structs import replace
 
 from ccplay.errors import RecordingError
 from ccplay.files import writing
@@ -122,9 +122,7 @@ class Recorder:
             return
         self._end_block()
         if isinstance(event, Hello):
-            event = msgspec.structs.replace(
-                event, format=wire.FORMAT, title=self._title or event.title
-            )
+            event = replace(event, format=wire.FORMAT, title=self._title or event.title)
         self._file.write(wire.encode(event))
         self._file.flush()
 

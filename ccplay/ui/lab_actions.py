@@ -5,7 +5,7 @@ from __future__ import annotations
 from collections.abc import Awaitable, Callable, Iterator
 from functools import partial
 
-import msgspec
+from msgspec.structs import replace
 from textual.screen import ModalScreen
 
 from ccplay.errors import CommandError
@@ -245,7 +245,7 @@ class LabActions(Actions):
         """
         head, self.sent = self.shown.playhead, ""
         if not head.running and isinstance(command, Mark) and command.at is None:
-            command = msgspec.structs.replace(command, at=head.t)
+            command = replace(command, at=head.t)
         elif not head.running and not isinstance(command, Mark | ChangeMark | RemoveMark):
             at = format_clock(self.session.state.now)
             self.sent = f"sent to the live lab at {at} (end goes there): {command.describe()}"

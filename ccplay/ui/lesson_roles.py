@@ -5,7 +5,7 @@ from __future__ import annotations
 from collections.abc import Callable
 from typing import TYPE_CHECKING, Literal, TypeAlias
 
-import msgspec
+from msgspec.structs import replace
 
 from ccplay.lesson.course import TakenLesson, measured_lines, right_answers
 from ccplay.scenario.values import LessonPage, PageLook
@@ -252,7 +252,7 @@ class Leader:
 
 
 def _replace(board: Board, **changed: object) -> Board:
-    return msgspec.structs.replace(board, **changed)
+    return replace(board, **changed)
 
 
 def _with_question(board: Board, page: LessonPage, number: int, *, open: bool) -> Board:  # noqa: A002

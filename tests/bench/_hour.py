@@ -3,7 +3,7 @@
 from collections.abc import Iterator, Sequence
 from typing import TypeVar
 
-import msgspec
+from msgspec.structs import replace
 
 from ccplay.model.base import Event
 from ccplay.model.commands import Build
@@ -62,7 +62,7 @@ def hour(events: Sequence[Event]) -> Iterator[Event]:
         for event in lap:
             t = event.t + turn * _LAP_S
             # Rounding makes the last digits differ from lap to lap, as they do on a real clock.
-            moved = msgspec.structs.replace(event, t=max(round(t, 6), begins))
+            moved = replace(event, t=max(round(t, 6), begins))
             yield _grown(moved, turn, sweeps[0], sweeps[-1]) if isinstance(moved, Sweep) else moved
         turn += 1
 
@@ -74,7 +74,7 @@ def _grown(sweep: Sweep, laps: int, first: Sweep, last: Sweep) -> Sweep:
     assert first.qdisc
     assert last.tcp
     assert last.qdisc
-    return msgspec.structs.replace(
+    return replace(
         sweep,
         tcp=_more(sweep.tcp, laps, first.tcp, last.tcp),
         qdisc=_more(sweep.qdisc, laps, first.qdisc, last.qdisc),
@@ -86,4 +86,4 @@ def _more(samples: S, laps: int, first: S, last: S) -> S:
     for name in set(_COUNTERS).intersection(samples.__struct_fields__):
         rows = zip(*(getattr(each, name) for each in (samples, first, last)), strict=True)
         grown[name] = [None if n is None else n + laps * (b - a) for n, a, b in rows]
-    return msgspec.structs.replace(samples, **grown)
+    return replace(samples, **grown)

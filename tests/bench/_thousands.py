@@ -5,6 +5,7 @@ import random
 from pathlib import Path
 
 import msgspec
+from msgspec.structs import replace
 
 from ccplay.analysis.results import CaseResult
 from ccplay.analysis.summary import machine, summarise
@@ -50,7 +51,7 @@ def make(folder: Path, runs: int) -> Path:
         noise = random.Random(str(run.key))
         name = with_store.recording_name(run)
         os.link(recording, folder / name)
-        result = msgspec.structs.replace(
+        result = replace(
             _noisy(measured, noise),
             name=run.case.name,
             parameters=dict(run.case.parameters),
@@ -73,9 +74,7 @@ def make(folder: Path, runs: int) -> Path:
 def _noisy(result: CaseResult, noise: random.Random) -> CaseResult:
     """Return the result with goodputs that vary as between repeats."""
     flows = [
-        msgspec.structs.replace(
-            each, goodput_bps=(each.goodput_bps or 0.0) * noise.gauss(1.0, _SPREAD)
-        )
+        replace(each, goodput_bps=(each.goodput_bps or 0.0) * noise.gauss(1.0, _SPREAD))
         for each in result.flows
     ]
-    return msgspec.structs.replace(result, flows=flows)
+    return replace(result, flows=flows)

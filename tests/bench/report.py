@@ -15,6 +15,7 @@ from pathlib import Path
 import msgspec
 from matplotlib.backends.backend_svg import FigureCanvasSVG
 from matplotlib.figure import Figure
+from msgspec.structs import replace
 from rich.console import Console
 
 from ccplay.analysis.summary import machine, summarise
@@ -121,9 +122,7 @@ def _run_directory(path: Path) -> Path:
         for repeat in range(1, REPEATS + 1):
             name = f"runs/{case.replace(' ', '-')}-{repeat}.ccplay"
             shutil.copy(PLAYGROUND, path / name)
-            results.append(
-                msgspec.structs.replace(summarise(state, case), repeat=repeat, recording=name)
-            )
+            results.append(replace(summarise(state, case), repeat=repeat, recording=name))
     result = of_results(results, title="bench", machine=machine(state), usual=usual_metrics)
     (path / "result.json").write_bytes(msgspec.json.encode(result))
     (path / "scenario.toml").write_text('title = "bench"\n')

@@ -7,7 +7,7 @@ import sys
 from collections.abc import Callable
 from pathlib import Path
 
-import msgspec
+from msgspec.structs import replace
 
 from ccplay.analysis.summary import summarise
 from ccplay.experiment.cluster import worker
@@ -38,7 +38,7 @@ async def execute(
         return interrupted_outcome(order)
     await asyncio.to_thread(_log, order, record)
     result = summarise(LabState(), order.case.name)
-    return RunOutcome(result=msgspec.structs.replace(result, repeat=order.repeat), whole=True)
+    return RunOutcome(result=replace(result, repeat=order.repeat), whole=True)
 
 
 def _log(order: RunOrder, record: Path) -> None:

@@ -9,9 +9,9 @@ from contextlib import suppress
 from itertools import pairwise
 from pathlib import Path
 
-import msgspec
 import psutil
 import pytest
+from msgspec.structs import replace
 
 from ccplay.model.commands import Build, SetClasses, SetLink, SetQdisc, StartCapture, StopCapture
 from ccplay.model.events import Applied, Failed
@@ -301,10 +301,10 @@ async def test_each_direction_has_its_own_trace_and_replies_come_in_bursts(tmp_p
         delivery.load(Trace(rate=name), tmp_path, {}) for name in ("even.up", "bursts.up")
     )
     both = build(there)
-    moved = msgspec.structs.replace(both.links[LINK], trace=back, delay_us=0)
+    moved = replace(both.links[LINK], trace=back, delay_us=0)
     seen = Seen()
     lab = RunningLab(
-        forked(launch.lab_argv(), msgspec.structs.replace(both, links={**both.links, BACK: moved})),
+        forked(launch.lab_argv(), replace(both, links={**both.links, BACK: moved})),
         seen,
     )
     try:

@@ -4,8 +4,8 @@ import asyncio
 import hashlib
 from pathlib import Path
 
-import msgspec
 import pytest
+from msgspec.structs import replace
 
 from ccplay.analysis.results import Result
 from ccplay.bpf.support import lack
@@ -62,12 +62,8 @@ async def test_a_planted_algorithm_fails_exactly_its_criteria(name: str, row: st
         order = RunOrder(scenario=f"{row}.toml", case=PlannedRun(case, 1).played, repeat=1)
         outcome = await execute(order, opener, asyncio.Event())
         note(outcome.result.health)
-        trusted = msgspec.structs.replace(outcome.result.health, trustworthy=True)
-        runs.append(
-            msgspec.structs.replace(
-                outcome.result, parameters=dict(case.parameters), health=trusted
-            )
-        )
+        trusted = replace(outcome.result.health, trustworthy=True)
+        runs.append(replace(outcome.result, parameters=dict(case.parameters), health=trusted))
     result = Result(scenario=row, title=row, machine=None, cases=runs)
     (found,) = judge(scenario, result, [subject])
     figures = [(each.metric, each.worst.value) for each in found.measures]

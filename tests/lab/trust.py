@@ -12,8 +12,8 @@ from contextlib import contextmanager
 from statistics import StatisticsError
 from typing import Any, TypeVar, cast
 
-import msgspec
 import pytest
+from msgspec.structs import replace
 
 from ccplay.analysis.trust import MOST_STEAL, HealthResult, for_want_of_cpu
 
@@ -44,7 +44,7 @@ def starved(health: HealthResult) -> bool:
 
     A kernel that skipped an algorithm's call counts too: see ``impossible_windows``.
     """
-    kept = msgspec.structs.replace(health, rate_accuracy=None)
+    kept = replace(health, rate_accuracy=None)
     stolen = (health.steal or 0.0) > MOST_STEAL
     return for_want_of_cpu(kept) or stolen or health.impossible_windows > 0
 

@@ -2,8 +2,8 @@
 
 from collections.abc import Iterator
 
-import msgspec
 import pytest
+from msgspec.structs import replace
 
 from ccplay.model.base import Event
 from ccplay.model.events import FlowPath, Hello, LinkChanged, Ready
@@ -28,7 +28,7 @@ def fabric(network: Network, *more: Event) -> Iterator[Event]:
     """Yield 2 s in which agg2->core4 sends at its full rate and its queue is 7/10 full."""
     hello = next(stream())
     assert isinstance(hello, Hello)
-    yield msgspec.structs.replace(hello, network=network)
+    yield replace(hello, network=network)
     queue = Qdisc(kind="pfifo", options={"limit": 50})
     for link in network.links:
         setting = LinkSetting(rate=RATE, qdisc=queue)
@@ -116,7 +116,7 @@ async def test_what_can_t_be_drawn_is_a_table() -> None:
     network = plan(Topology(kind="star", parameters={"hosts": 64}))
     hello = next(stream())
     assert isinstance(hello, Hello)
-    events: list[Event] = [msgspec.structs.replace(hello, network=network), Ready(t=0.1)]
+    events: list[Event] = [replace(hello, network=network), Ready(t=0.1)]
     async with playing(live(iter(events)), (80, 24)) as (app, pilot):
         await pilot.press("N")
         await until(pilot, lambda: "queues, fullest first" in text_of(app, "map"))
@@ -126,7 +126,7 @@ def quiet(network: Network, delays_us: dict[str, int]) -> Iterator[Event]:
     """Yield a network without traffic, whose links have these delays."""
     hello = next(stream())
     assert isinstance(hello, Hello)
-    yield msgspec.structs.replace(hello, network=network)
+    yield replace(hello, network=network)
     for link, delay_us in delays_us.items():
         setting = LinkSetting(rate=RATE, delay_us=delay_us)
         yield LinkChanged(t=0.05, link=link, setting=setting, offloads=False, delay_engine="none")

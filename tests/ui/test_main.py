@@ -11,8 +11,8 @@ from contextlib import asynccontextmanager
 from pathlib import Path
 from typing import Any
 
-import msgspec
 import pytest
+from msgspec.structs import replace
 from textual.binding import Binding
 from textual.pilot import Pilot
 
@@ -87,7 +87,7 @@ async def test_the_network_has_a_row_for_each_host_of_the_fuller_side() -> None:
     hello = next(stream())
     assert isinstance(hello, Hello)
     network = plan(Topology(kind="parking-lot", parameters={"hops": 5}))
-    events: list[Event] = [msgspec.structs.replace(hello, network=network), Ready(t=0.1)]
+    events: list[Event] = [replace(hello, network=network), Ready(t=0.1)]
     async with playing(live(iter(events)), size=(120, 60)) as (app, pilot):
         for _ in network.observed:
             app.main.draw()

@@ -1,6 +1,6 @@
 """An experiment by hand for tests of reports: two cases with a stranger's names."""
 
-import msgspec
+from msgspec.structs import replace
 
 from ccplay.analysis.metrics import metrics_of
 from ccplay.analysis.results import (
@@ -152,7 +152,7 @@ def variants(*names: str, published: tuple[float, ...] = (), most: float = 0.8) 
         check = Check(
             metric=METRICS[0], text=f"at most {most}", why="so", value=ratio, ok=ratio <= most
         )
-        runs.append(msgspec.structs.replace(run, checks=[check]))
+        runs.append(replace(run, checks=[check]))
     return Result(
         scenario="variants",
         title="Variants",

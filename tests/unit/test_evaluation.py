@@ -5,8 +5,8 @@ from html import unescape
 from itertools import pairwise
 from pathlib import Path
 
-import msgspec
 import pytest
+from msgspec.structs import replace
 
 from ccplay.analysis.metrics import check_metrics
 from ccplay.analysis.results import CaseResult, Result
@@ -77,7 +77,7 @@ def result(of: Scenario, values: dict[str, list[float | None]], field: str = "ja
         for part, each in values.items():
             if part in case.name:
                 runs += [
-                    msgspec.structs.replace(
+                    replace(
                         summarise_nothing(case.name),
                         repeat=number,
                         parameters=dict(case.parameters),
@@ -97,8 +97,8 @@ def summarise_nothing(name: str) -> CaseResult:
 
 def busy_run(run: CaseResult) -> CaseResult:
     doubt = ["the machine was 99% busy"]
-    health = msgspec.structs.replace(HEALTH, trustworthy=False, reasons=doubt)
-    return msgspec.structs.replace(run, health=health)
+    health = replace(HEALTH, trustworthy=False, reasons=doubt)
+    return replace(run, health=health)
 
 
 def whole(values: list[float | None], *, busy: bool = False, level: str = "MUST") -> Evaluation:
@@ -106,9 +106,9 @@ def whole(values: list[float | None], *, busy: bool = False, level: str = "MUST"
     of = scenario(ABSOLUTE)
     runs = result(of, {"": values})
     cases = [busy_run(each) if busy else each for each in runs.cases]
-    found = judge(of, msgspec.structs.replace(runs, cases=cases), [RENO])
+    found = judge(of, replace(runs, cases=cases), [RENO])
     row = criterion_result("fair", of, found, "ccplay run evaluation/fair")
-    return evaluation(msgspec.structs.replace(row, level=level))
+    return evaluation(replace(row, level=level))
 
 
 RENO = Subject("reno", "reno")
@@ -269,7 +269,7 @@ def test_a_reference_that_cannot_be_trusted_gives_no_verdict() -> None:
     values: dict[str, list[float | None]] = {"algorithm reno": [9e6], "algorithm cubic": [9e6]}
     runs = result(of, values, "goodput_bps")
     cases = [busy_run(each) if "algorithm cubic" in each.name else each for each in runs.cases]
-    found = judge(of, msgspec.structs.replace(runs, cases=cases), [RENO, CUBIC])
+    found = judge(of, replace(runs, cases=cases), [RENO, CUBIC])
     assert found[0].verdict == "not judged"
 
 
@@ -286,7 +286,7 @@ def criterion(name: str, verdict: Verdict, **fields: object) -> CriterionResult:
     of = scenario(ABSOLUTE)
     found = judged(of, {"": [0.9, 0.91, 0.92]})
     row = criterion_result(name, of, [found], "ccplay run evaluation/fair")
-    return msgspec.structs.replace(row, verdict=verdict, **fields)
+    return replace(row, verdict=verdict, **fields)
 
 
 def evaluation(*rows: CriterionResult, subject: str = "reno") -> Evaluation:
@@ -345,11 +345,8 @@ def test_any_measure_that_became_worse_is_named() -> None:
 
     def found(jain: float, synchronisation: float) -> Evaluation:
         runs = result(of, {"": [jain]})
-        cases = [
-            msgspec.structs.replace(each, loss_synchronisation=synchronisation)
-            for each in runs.cases
-        ]
-        judged = judge(of, msgspec.structs.replace(runs, cases=cases), [RENO])
+        cases = [replace(each, loss_synchronisation=synchronisation) for each in runs.cases]
+        judged = judge(of, replace(runs, cases=cases), [RENO])
         return evaluation(criterion_result("fair", of, judged, ""))
 
     (change,) = compare(found(0.7, 0.2), found(0.9, 0.8))
@@ -387,7 +384,7 @@ def test_the_commands_on_the_page_repeat_the_same_runs(
         runs = result(planned.scenario, {"": [0.5]})
         found = judge(planned.scenario, runs, planned.subjects)
         row = criterion_result(planned.name, planned.scenario, found, "ccplay run x")
-        page = render(msgspec.structs.replace(evaluation(row), kind=kind), tmp_path)
+        page = render(replace(evaluation(row), kind=kind), tmp_path)
         option = unescape(page.split("add <code>")[1].split("</code>")[0])
         (chosen,) = shlex.split(option)[1:]
         assert sum(chosen in each.name for each in cases) == 1
@@ -396,7 +393,7 @@ def test_the_commands_on_the_page_repeat_the_same_runs(
 def test_the_page_escapes_names_and_has_every_row(tmp_path: Path) -> None:
     rows = (criterion("a", "pass"), criterion("b", "not evaluated", judged=[], why=HOSTILE))
     found = evaluation(*rows, subject=HOSTILE)
-    page = render(msgspec.structs.replace(found, left_out=LEFT_OUT), tmp_path)
+    page = render(replace(found, left_out=LEFT_OUT), tmp_path)
     assert HOSTILE not in page
     assert "Is it fair?" in page
     assert all(each.section in page for each in LEFT_OUT)

@@ -5,9 +5,9 @@ import struct
 from pathlib import Path
 from typing import Any, ClassVar
 
-import msgspec
 import pytest
 from msgspec import inspect
+from msgspec.structs import replace
 
 from ccplay.lab.netns import Namespace
 from ccplay.lab.probe import Probe
@@ -79,7 +79,7 @@ def test_an_event_comes_back_from_the_pipe(kind: type[Any], largest: bool) -> No
 
 def test_all_of_them_come_back_from_a_recording(tmp_path: Path) -> None:
     recorder = Recorder(tmp_path / "r.ccplay")
-    hello = msgspec.structs.replace(event(HELLO, largest=True), format=wire.FORMAT)
+    hello = replace(event(HELLO, largest=True), format=wire.FORMAT)
     made = [event(each, largest=size) for size in (False, True) for each in KINDS]
     made = [hello, *(each for each in made if not isinstance(each, Hello | Sweeps))]
     for each in made:

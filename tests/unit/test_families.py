@@ -3,8 +3,8 @@
 import io
 from pathlib import Path
 
-import msgspec
 import pytest
+from msgspec.structs import replace
 from rich.console import Console
 
 from ccplay.analysis.metrics import check
@@ -54,12 +54,12 @@ def matrix() -> Scenario:
 def measured(scenario: Scenario, jain: float = 0.9) -> list[CaseResult]:
     """Return every run; fairness differs a little from one to the next."""
     return [
-        msgspec.structs.replace(
+        replace(
             summarise(session(), case.name),
             parameters=dict(case.parameters),
             repeat=repeat,
             jain=jain + repeat / 100,
-            checks=check(case, msgspec.structs.replace(summarise(session(), case.name), jain=jain)),
+            checks=check(case, replace(summarise(session(), case.name), jain=jain)),
         )
         for case in scenario.cases
         for repeat in (1, 2, 3)
@@ -94,12 +94,12 @@ def test_the_repeats_of_a_case_are_one_statistic() -> None:
 
 def test_runs_in_which_something_failed_count_for_nothing() -> None:
     runs = measured(matrix())
-    runs[0] = msgspec.structs.replace(runs[0], errors=["flow 1 died"])
-    runs[1] = msgspec.structs.replace(runs[1], interrupted=True)
+    runs[0] = replace(runs[0], errors=["flow 1 died"])
+    runs[1] = replace(runs[1], interrupted=True)
     state = session()
     for t in range(13, 80):
         state.apply(health(t, host_cpu=1.0))
-    runs[2] = msgspec.structs.replace(runs[2], health=summarise(state, "").health)
+    runs[2] = replace(runs[2], health=summarise(state, "").health)
     first = gathered(runs).statistics[0]
     assert (first.runs, first.untrustworthy) == (1, 1)
     assert first.metrics["jain"].n == 1
@@ -109,7 +109,7 @@ def test_what_was_broken_off_is_left_out_where_only_whole_runs_are_kept() -> Non
     gathering = CollectedRuns(matrix())
     runs = measured(matrix())
     gathering.add(runs[0])
-    gathering.add(msgspec.structs.replace(runs[1], interrupted=True), whole=False)
+    gathering.add(replace(runs[1], interrupted=True), whole=False)
     assert len(gathering.result().cases) == 2
     assert [run.repeat for run in gathering.result(whole_only=True).cases] == [1]
 
@@ -219,7 +219,7 @@ def test_a_metric_that_nothing_measured_fails_its_check() -> None:
     case = matrix().cases[0]
     (found,) = check(case, summarise(session(), case.name))
     assert (found.value, found.ok) == (summarise(session(), case.name).jain, found.ok)
-    (missing,) = check(case, msgspec.structs.replace(summarise(session(), ""), jain=None))
+    (missing,) = check(case, replace(summarise(session(), ""), jain=None))
     assert (missing.value, missing.ok) == (None, False)
 
 

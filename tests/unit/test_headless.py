@@ -8,8 +8,8 @@ import signal
 from collections.abc import AsyncIterator, Callable
 from pathlib import Path
 
-import msgspec
 import pytest
+from msgspec.structs import replace
 from rich.console import Console
 
 from ccplay.analysis.results import Result
@@ -41,7 +41,7 @@ timeline = [
   { after = "p1", at = "1 s", do = "mark", text = "done" },
 ]
 """
-CAPABILITIES = msgspec.structs.replace(
+CAPABILITIES = replace(
     HELLO.capabilities, congestion_controls=[Feature(name="reno", available=True)]
 )
 
@@ -59,7 +59,7 @@ class QuickLab:
         self._t = 0.5
 
     async def events(self) -> AsyncIterator[Event | UnknownEvent]:
-        yield msgspec.structs.replace(HELLO, capabilities=CAPABILITIES)
+        yield replace(HELLO, capabilities=CAPABILITIES)
         yield Ready(t=self._t)
         while not self._closed:
             self._t += 0.1

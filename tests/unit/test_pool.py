@@ -3,8 +3,8 @@
 import asyncio
 from collections.abc import Callable
 
-import msgspec
 import pytest
+from msgspec.structs import replace
 
 from ccplay.analysis.results import CaseResult
 from ccplay.analysis.summary import summarise
@@ -160,9 +160,7 @@ async def test_after_a_stop_nothing_starts() -> None:
     async def measure(attempt: Attempt, __: Worker) -> RunOutcome:
         await hall.stop.wait()
         name = attempt.run.case.name
-        return RunOutcome(
-            result=msgspec.structs.replace(result(name), interrupted=True), whole=False
-        )
+        return RunOutcome(result=replace(result(name), interrupted=True), whole=False)
 
     kept: list[str] = []
     asyncio.get_running_loop().call_soon(hall.stop.set)

@@ -10,10 +10,10 @@ from collections.abc import Callable, Iterable, Iterator, Sequence
 from pathlib import Path
 from typing import Any
 
-import msgspec
 import pytest
 from hypothesis import given, settings
 from hypothesis import strategies as st
+from msgspec.structs import replace
 
 from ccplay.model.base import Event
 from ccplay.model.commands import Mark, SetCongestionControl
@@ -47,7 +47,7 @@ def written(path: Path, events: Iterable[Event | UnknownEvent]) -> Path:
 def everything(value: object) -> Any:
     """Return all of a state in a form that can be compared."""
     if isinstance(value, Hello):
-        return msgspec.structs.replace(value, format=0)
+        return replace(value, format=0)
     if isinstance(value, dict):
         return {key: everything(each) for key, each in value.items()}
     if isinstance(value, list):
@@ -70,7 +70,7 @@ def to_the_microsecond(events: Iterable[Event | UnknownEvent]) -> Iterator[Any]:
     """Round the times of sweeps to the microsecond, as the lab does since format 2."""
     for event in events:
         if isinstance(event, Sweep):
-            yield msgspec.structs.replace(event, t=round(event.t, 6))
+            yield replace(event, t=round(event.t, 6))
         else:
             yield event
 
@@ -219,7 +219,7 @@ def streams(draw: st.DrawFn) -> list[Event | UnknownEvent]:
         events.append(event)
         for _ in range(again):
             us += 20_000
-            events.append(msgspec.structs.replace(event, t=us / 1e6))
+            events.append(replace(event, t=us / 1e6))
     return events
 
 

@@ -2,7 +2,6 @@
 
 from pathlib import Path
 
-import msgspec
 from hypothesis import given
 from hypothesis import strategies as st
 from msgspec.structs import replace
@@ -57,7 +56,7 @@ def test_only_seed_and_moments_of_flows_change(case: Case, repeat: int) -> None:
     other = repeated(case, repeat)
     assert other == repeated(case, repeat)
     assert other.build.seed == case.build.seed + repeat - 1
-    same = msgspec.structs.replace(other.build, seed=case.build.seed)
+    same = replace(other.build, seed=case.build.seed)
     assert replace(other, build=same, timeline=case.timeline) == case
     in_order = sorted(other.timeline, key=lambda step: step.number)
     for before, after in zip(case.timeline, in_order, strict=True):
@@ -92,7 +91,7 @@ def test_balanced_flows_take_turns_at_being_first(case: Case, first: int) -> Non
 
 def test_jitter_differs_by_seed_repeat_and_flow() -> None:
     case = race(jitter_s=1.0)
-    seeded = replace(case, build=msgspec.structs.replace(case.build, seed=2))
+    seeded = replace(case, build=replace(case.build, seed=2))
     moments = {
         step.at_s
         for each in (repeated(case, 1), repeated(case, 2), repeated(seeded, 1))
@@ -116,7 +115,7 @@ def test_jitter_is_spread_evenly() -> None:
 
 def test_seeds_stay_within_what_a_build_takes() -> None:
     case = race()
-    last = replace(case, build=msgspec.structs.replace(case.build, seed=2**31 - 1))
+    last = replace(case, build=replace(case.build, seed=2**31 - 1))
     assert repeated(last, 2).build.seed == 0
 
 

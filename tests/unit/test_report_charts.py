@@ -4,11 +4,11 @@ import math
 import re
 from xml.etree import ElementTree as ET
 
-import msgspec
 import numpy as np
 import pytest
 from hypothesis import given
 from hypothesis import strategies as st
+from msgspec.structs import replace
 
 from ccplay.analysis.statistics import Statistic
 from ccplay.report.data.charts import Chart, ChartLine, Estimate, charts
@@ -93,7 +93,7 @@ def test_a_published_curve_is_drawn_over_ours_from_point_to_point() -> None:
     theirs = {10: [0.5, 0.7], 25: [0.8], 300: []}
     metric = "checkpoint.ratio"
     given = [
-        msgspec.structs.replace(
+        replace(
             case,
             published=[Published(metric, tuple(values), curve=True)]
             if (values := theirs[int(case.parameters["limit"])])
@@ -117,11 +117,11 @@ def test_a_chart_of_one_family_reports_of_which() -> None:
     It names none if all cases are of one family, or if the chart names the cases.
     """
     alone = variants("reno", "vegas").statistics
-    other = [msgspec.structs.replace(each, name=f"idle, {each.name}", metrics={}) for each in alone]
+    other = [replace(each, name=f"idle, {each.name}", metrics={}) for each in alone]
     assert charts([*alone, *other], [])[0].title == "Checkpoint ratio, alone"
     assert charts(alone, [])[0].title == "Checkpoint ratio"
     first, second = experiment().statistics
-    only = charts([first, msgspec.structs.replace(second, metrics={})], [])[0]
+    only = charts([first, replace(second, metrics={})], [])[0]
     assert only.title == "Checkpoint ratio"
 
 

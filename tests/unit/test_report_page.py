@@ -7,8 +7,8 @@ from html.parser import HTMLParser
 from pathlib import Path
 from xml.etree import ElementTree as ET
 
-import msgspec
 import pytest
+from msgspec.structs import replace
 
 from ccplay.errors import UsageError
 from ccplay.stream.sinks import Recorder
@@ -235,7 +235,7 @@ def test_a_reason_that_several_cases_share_is_reported_once() -> None:
     found = experiment()
     second = [run for run in found.cases if run.name == HOSTILE]
     shared = [found.statistics[0], case_statistics(HOSTILE, second, PUBLISHED)]
-    (note,) = page.notes(msgspec.structs.replace(found, statistics=shared))
+    (note,) = page.notes(replace(found, statistics=shared))
     assert note.startswith("reno <b> and 1 more, ")
 
 

@@ -4,7 +4,6 @@ import csv
 import io
 import json
 
-import msgspec
 import pytest
 from msgspec.structs import replace
 from rich.console import Console
@@ -127,10 +126,10 @@ def test_of_a_large_experiment_one_run_of_the_first_cases_is_drawn() -> None:
     large = replace(small, runs=small.runs * (MOST_DRAWN // len(small.runs) + 1))
     assert large.whose == "one run of each case"
     cases = [
-        msgspec.structs.replace(small.result.statistics[0], name=f"case {number}")
+        replace(small.result.statistics[0], name=f"case {number}")
         for number in range(MOST_SHOWN + 1)
     ]
-    many = replace(large, result=msgspec.structs.replace(large.result, statistics=cases))
+    many = replace(large, result=replace(large.result, statistics=cases))
     assert list(many.drawn_cases) == cases[:-1]
     assert many.whose == f"one run of each of the first {MOST_SHOWN} cases"
 

@@ -2,8 +2,8 @@
 
 from pathlib import Path
 
-import msgspec
 import pytest
+from msgspec.structs import replace
 
 from ccplay.analysis.results import CaseResult
 from ccplay.analysis.summary import summarise
@@ -30,7 +30,7 @@ def scenario(*cases: str, repeats: int = 1) -> Scenario:
 def outcome(name: str, repeat: int, jain: float | None, error: str = "") -> CaseResult:
     """Return a run that measured nothing but its fairness."""
     result = summarise(LabState(), name, errors=(error,) if error else ())
-    return msgspec.structs.replace(result, repeat=repeat, jain=jain)
+    return replace(result, repeat=repeat, jain=jain)
 
 
 def until_sure(*cases: str, share: float = 0.1, most: int = 20) -> PrecisionSchedule:

@@ -1,6 +1,6 @@
 """A script returns each command of a timeline once, when it is due."""
 
-import msgspec
+from msgspec.structs import replace
 
 from ccplay.model.base import Command
 from ccplay.model.commands import Build, Mark, SetCongestionControl, SetLink, StartTogether
@@ -86,7 +86,7 @@ def test_a_stopped_flow_is_waited_for() -> None:
 
 def started(build: Build | None = None) -> LabState:
     """Return the state of a lab that can start traffic together and is ready since 10 s."""
-    return folded(msgspec.structs.replace(HELLO, starts_together=True, build=build), Ready(t=10.0))
+    return folded(replace(HELLO, starts_together=True, build=build), Ready(t=10.0))
 
 
 def test_traffic_is_asked_for_before_its_moment_where_the_lab_prepares_it() -> None:

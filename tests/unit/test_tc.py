@@ -2,8 +2,8 @@
 
 from typing import Any
 
-import msgspec
 import pytest
+from msgspec.structs import replace
 
 from ccplay.model import tc
 from ccplay.model.base import Option
@@ -157,7 +157,7 @@ def test_no_line_from_a_stranger_s_recording_does_more_in_a_shell(word: str) -> 
     network = plan(Topology(kind="linear"))
     change = SetLink(link=network.observed[0], jitter_us=1000, distribution=word)
     assert change.as_tc(network, lambda _: LinkSetting()) == []
-    links = [msgspec.structs.replace(each, interface=word) for each in network.links]
-    strange = msgspec.structs.replace(network, links=links)
+    links = [replace(each, interface=word) for each in network.links]
+    strange = replace(network, links=links)
     assert SetQdisc(qdisc=Qdisc(kind="codel")).as_tc(strange, lambda _: LinkSetting()) == []
     assert SetLink(delay_us=1000).as_tc(strange, lambda _: LinkSetting()) == []

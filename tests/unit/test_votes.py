@@ -7,8 +7,8 @@ import socket
 import struct
 from typing import cast
 
-import msgspec
 import pytest
+from msgspec.structs import replace
 
 from ccplay.errors import WireError
 from ccplay.share import frames, relay, sockets
@@ -91,13 +91,13 @@ def test_the_class_learns_how_many_were_right(hosted: Hosted) -> None:
         step(hosted)
         connection.send(frames.encode_vote(8, guess))
     step(hosted)
-    running = msgspec.structs.replace(number, open=False, phase="running")
+    running = replace(number, open=False, phase="running")
     ask(hosted, running)
     counted = votes(hosted)
     assert counted is not None
     assert (counted.voters, counted.right) == (3, None)
     some[0].send(frames.encode_vote(8, 20))
-    ask(hosted, msgspec.structs.replace(running, phase="revealed", answers=(15.0, 25.0)))
+    ask(hosted, replace(running, phase="revealed", answers=(15.0, 25.0)))
     counted = votes(hosted)
     assert counted is not None
     assert (counted.counts[0], counted.right) == (1, 2)

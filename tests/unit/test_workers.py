@@ -5,8 +5,8 @@ from collections import Counter
 from collections.abc import Callable, Sequence
 from pathlib import Path
 
-import msgspec
 import pytest
+from msgspec.structs import replace
 
 from ccplay.analysis.results import CaseResult
 from ccplay.errors import UnsupportedError
@@ -73,7 +73,7 @@ class Hall:
             if self.lose(attempt, worker):
                 raise WorkerLostError(f"{worker.name} is gone")
             busy = {"steal": 0.5} if self.doubt(attempt, worker) else {}
-            found = msgspec.structs.replace(result(run.case.name, **busy), repeat=run.repeat)
+            found = replace(result(run.case.name, **busy), repeat=run.repeat)
             return RunOutcome(result=found, whole=True)
 
         def keep(_: Attempt, outcome: RunOutcome) -> None:

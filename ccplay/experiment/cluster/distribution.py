@@ -15,6 +15,7 @@ from typing import Any, Self
 import msgspec
 from distributed import fire_and_forget, get_worker, secede
 from distributed.security import Security
+from msgspec.structs import replace
 
 from ccplay import __version__
 from ccplay.errors import CcplayError, LabError, UnsupportedError
@@ -223,9 +224,9 @@ def _unpack_run(packed: bytes, record: Path | None, machine: str) -> RunOutcome:
                 finished = unpack(packed, file)
         except OSError as error:
             raise LabError(f"can't write {record}: {error.strerror}") from None
-    where = finished.machine and msgspec.structs.replace(finished.machine, name=machine)
-    result = msgspec.structs.replace(finished.result, machine=machine)
-    return msgspec.structs.replace(finished, result=result, machine=where)
+    where = finished.machine and replace(finished.machine, name=machine)
+    result = replace(finished.result, machine=machine)
+    return replace(finished, result=result, machine=where)
 
 
 # --- the workers of a cluster as workers; a lost worker's finished runs are kept ------------------
@@ -507,9 +508,7 @@ class ClusterWorkers(RemoteWorkers):
         """
         self.pause()
         self._leaves = True
-        full = msgspec.structs.replace(
-            handover, jobs=self._jobs, kernel=self._kernel, mixed_kernels=self._mixed
-        )
+        full = replace(handover, jobs=self._jobs, kernel=self._kernel, mixed_kernels=self._mixed)
         try:
             if full.sha256 not in await self._coordinated():
                 await self._call_all(tasks.stop_coordinating)

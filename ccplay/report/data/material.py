@@ -7,6 +7,7 @@ from collections.abc import Callable, Iterable, Mapping, Sequence
 from pathlib import Path
 
 import msgspec
+from msgspec.structs import replace
 
 from ccplay.analysis.metrics import metric_of, metrics_of
 from ccplay.analysis.results import CaseResult, CaseStatistics, Machine, Result
@@ -119,14 +120,11 @@ def combined(parts: Sequence[Material]) -> Material:
         def renamed(old: str, name: str = name) -> str:
             return name if single else f"{name}: {old}"
 
-        results = [msgspec.structs.replace(r, name=renamed(r.name)) for r in part.result.cases]
-        again = [msgspec.structs.replace(r, name=renamed(r.name)) for r in part.result.discarded]
+        results = [replace(r, name=renamed(r.name)) for r in part.result.cases]
+        again = [replace(r, name=renamed(r.name)) for r in part.result.discarded]
         cases += results
         discarded += again
-        statistics += [
-            msgspec.structs.replace(each, name=renamed(each.name))
-            for each in part.result.statistics
-        ]
+        statistics += [replace(each, name=renamed(each.name)) for each in part.result.statistics]
         about_cases |= {renamed(case): text for case, text in part.about_cases.items()}
         runs += [
             Run(result, run.recording, f"{slug(name)}-{run.slug}" if not single else slug(name))

@@ -81,9 +81,11 @@ class Unit(msgspec.Struct, frozen=True):
         The half has two significant digits; without an interval only the mean is returned.
         """
         half = found.half_width
-        if half is None:
-            return self.write(found.mean)
-        mean, half = found.mean / self.scale, half / self.scale
+        return self.write(found.mean) if half is None else self.write_interval(found.mean, half)
+
+    def write_interval(self, mean: float, half: float) -> str:
+        """Return a mean and half of an interval without the unit, both with the same decimals."""
+        mean, half = mean / self.scale, half / self.scale
         # If repeats hardly differ, more digits than the mean has would be noise.
         decimals = min(_decimals(half, 1), _decimals(mean, _DIGITS - 1)) if half else 2
         return f"{_fixed(mean, decimals)} ± {_fixed(half, decimals)}"

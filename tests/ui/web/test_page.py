@@ -5,9 +5,9 @@ import json
 from collections.abc import AsyncIterator
 from urllib.parse import urlsplit
 
-import msgspec
 import pytest
 import pytest_asyncio
+from msgspec.structs import replace
 
 from ccplay.model.commands import Mark
 from ccplay.model.events import Applied
@@ -129,7 +129,7 @@ async def test_it_follows_the_presenter_until_a_key_is_touched(stage: Stage, tab
     await tab.until(f"{STATE} === 'held 0:06 · following the presenter'")
     shown = "[...document.querySelectorAll('#plots strong')].map((each) => each.textContent).join()"
     assert await tab.evaluate(shown) == "round-trip time,congestion window (cwnd)"
-    stage.sharing.show(msgspec.structs.replace(view, pointer=pointer))
+    stage.sharing.show(replace(view, pointer=pointer))
     await tab.until("document.getElementById('notice').textContent.includes('here <b>it</b> is')")
     await tab.press("ArrowLeft")
     await tab.until(f"{STATE}.includes('roaming')")

@@ -12,6 +12,7 @@ from urllib.parse import urlsplit
 import aiohttp
 import msgspec
 import pytest
+from msgspec.structs import replace
 from yarl import URL
 
 from ccplay.errors import CcplayError
@@ -272,7 +273,7 @@ async def test_no_vote_counts_that_is_not_of_a_page_from_here(stage: Stage) -> N
             assert await vote(client, link) == 204
             await presented(stage, lambda it: it.votes is not None and it.votes.voters == 1)
             # Votes no longer count once the answer is revealed.
-            stage.sharing.show(msgspec.structs.replace(BOARD, open=False, right=1.0))
+            stage.sharing.show(replace(BOARD, open=False, right=1.0))
             await until_refused(client, link, 409, before=204)
             await presented(stage, lambda it: it.watching == 1)
             assert stage.sharing.votes is not None
@@ -302,7 +303,7 @@ async def test_where_another_user_serves_browsers_they_watch_and_do_not_vote(
 
     def joined(path: Path, wants: Wants, patience_s: float) -> tuple[socket.socket, Greeting]:
         connection, greeting = greeted(path, wants, patience_s)
-        return connection, msgspec.structs.replace(greeting, seats=0)
+        return connection, replace(greeting, seats=0)
 
     monkeypatch.setattr(sockets, "join", joined)
     monkeypatch.setattr(WatchSource, "report", not_trusted)

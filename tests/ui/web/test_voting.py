@@ -3,9 +3,9 @@
 import asyncio
 from collections.abc import AsyncIterator
 
-import msgspec
 import pytest
 import pytest_asyncio
+from msgspec.structs import replace
 
 from ccplay.share.frames import Board, Votes
 from ccplay.share.web import feed
@@ -30,7 +30,7 @@ BOARD = Board(
     choices=("one", "two", "three"),
     open=True,
 )
-REVEALED = msgspec.structs.replace(
+REVEALED = replace(
     BOARD,
     phase="revealed",
     open=False,
@@ -41,12 +41,8 @@ REVEALED = msgspec.structs.replace(
     measured=(("RTT of the ping", "48 ms"),),
     why=("It **waits**.",),
 )
-NUMBER = msgspec.structs.replace(
-    BOARD, page=3, question=67, choices=(), low=0.0, high=10.0, unit="Mbit/s"
-)
-REGION = msgspec.structs.replace(
-    NUMBER, question=68, low=0.0, high=600.0, width=200.0, unit="ms", plot="rtt"
-)
+NUMBER = replace(BOARD, page=3, question=67, choices=(), low=0.0, high=10.0, unit="Mbit/s")
+REGION = replace(NUMBER, question=68, low=0.0, high=600.0, width=200.0, unit="ms", plot="rtt")
 
 LESSON = "document.getElementById('lesson')"
 TEXT = f"{LESSON}.innerText"
@@ -105,7 +101,7 @@ async def test_a_tap_votes_a_key_changes_it_and_the_reveal_is_reported(
     assert (await voted(stage, 66, (0, 0, 1))).voters == 1
     assert await tab.evaluate("document.querySelectorAll('#plots figure').length") == 4
     assert "3 votes" not in await tab.evaluate(TEXT)
-    stage.sharing.show(msgspec.structs.replace(BOARD, phase="running", open=False, until=20.0))
+    stage.sharing.show(replace(BOARD, phase="running", open=False, until=20.0))
     await tab.until(f"{STATUS} === 'The vote is closed. Your vote counts.'")
     assert not await tab.evaluate(ENABLED)
     assert "right" not in await tab.evaluate(TEXT)
@@ -155,8 +151,8 @@ async def test_a_number_is_typed(stage: Stage, tab: Tab) -> None:
     await tab.until(f"{STATUS}.includes('Your vote, 9.5 Mbit/s, counts')")
     await voted(stage, 67, (0, 0, 0, 0, 0, 0, 0, 1))
     # The typed answer stays when the run begins.
-    stage.sharing.show(msgspec.structs.replace(NUMBER, phase="running", until=12.0))
-    stage.sharing.show(msgspec.structs.replace(NUMBER, open=False, phase="revealed", right=3.0))
+    stage.sharing.show(replace(NUMBER, phase="running", until=12.0))
+    stage.sharing.show(replace(NUMBER, open=False, phase="revealed", right=3.0))
     await tab.until(f"{TEXT}.includes('Your answer: 9.5 Mbit/s.')")
     assert tab.complaints == []
 
@@ -188,9 +184,7 @@ async def test_a_region_is_moved_and_drawn(stage: Stage, tab: Tab) -> None:
     await tab.evaluate(f"{LESSON}.querySelector('button').click()")
     # Its middle, 148 ms, is in the second eighth of 600 ms.
     await voted(stage, 68, (0, 1, 0, 0, 0, 0, 0, 0))
-    closed = msgspec.structs.replace(
-        REGION, open=False, phase="revealed", right=100.0, answers=(-100.0, 100.0)
-    )
+    closed = replace(REGION, open=False, phase="revealed", right=100.0, answers=(-100.0, 100.0))
     stage.sharing.show(closed)
     await tab.until(f"{TEXT}.includes('That is right.')")
     assert "Your answer: 48 to 248 ms." in await tab.evaluate(TEXT)

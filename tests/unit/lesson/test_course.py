@@ -5,8 +5,8 @@ from __future__ import annotations
 from collections.abc import Iterable, Sequence
 from pathlib import Path
 
-import msgspec
 import pytest
+from msgspec.structs import replace
 
 from ccplay.lesson import library
 from ccplay.lesson.course import TakenLesson
@@ -42,7 +42,7 @@ class Lab:
         self.course, self.state = course, LabState()
         self.sent: list[Command] = []
         self.apply(
-            msgspec.structs.replace(HELLO, network=NETWORK),
+            replace(HELLO, network=NETWORK),
             LinkChanged(t=0, link="r1->r2", setting=AT_FIRST, offloads=False, delay_engine="none"),
             HostChanged(t=0, host="s1", cc="cubic"),
             Ready(t=1.0),
@@ -112,7 +112,7 @@ def test_a_page_begins_with_the_network_of_the_file(opened: Opened) -> None:
         LinkChanged(
             t=2.0,
             link="r1->r2",
-            setting=msgspec.structs.replace(AT_FIRST, qdisc=SHORT),
+            setting=replace(AT_FIRST, qdisc=SHORT),
             offloads=False,
             delay_engine="none",
         ),
@@ -170,7 +170,7 @@ def test_what_was_set_by_hand_on_a_page_is_undone_before_its_run(with_own_networ
         LinkChanged(
             t=4.0,
             link="r1->r2",
-            setting=msgspec.structs.replace(AT_FIRST, qdisc=SHORT),
+            setting=replace(AT_FIRST, qdisc=SHORT),
             offloads=False,
             delay_engine="none",
         ),

@@ -7,6 +7,7 @@ from typing import cast
 
 import msgspec
 import pytest
+from msgspec.structs import replace
 
 from ccplay.share.frames import Board
 from ccplay.share.sockets import WatchSource
@@ -114,8 +115,8 @@ def test_no_hostile_body_is_passed_on_or_fails() -> None:
     [
         None,
         Board(),
-        msgspec.structs.replace(CHOICES, open=False),
-        msgspec.structs.replace(CHOICES, question=9),
+        replace(CHOICES, open=False),
+        replace(CHOICES, question=9),
     ],
 )
 def test_a_closed_vote_takes_none(board: Board | None) -> None:

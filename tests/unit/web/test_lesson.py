@@ -7,6 +7,7 @@ import msgspec
 import pytest
 from hypothesis import given
 from hypothesis import strategies as st
+from msgspec.structs import replace
 
 from ccplay.share.frames import Board
 from ccplay.share.web import facts
@@ -104,23 +105,21 @@ def test_an_open_question_reveals_nothing() -> None:
 
 
 def test_a_region_is_moved_in_25_steps_and_votes_are_counted_in_eighths() -> None:
-    board = msgspec.structs.replace(
-        BOARD, choices=(), low=0.0, high=400.0, width=100.0, unit="ms", plot="rtt"
-    )
+    board = replace(BOARD, choices=(), low=0.0, high=400.0, width=100.0, unit="ms", plot="rtt")
     found = lesson(board, votes=True)
     assert found is not None
     assert (found["question"]["kind"], found["question"]["step"]) == ("region", 16)
-    found = lesson(msgspec.structs.replace(board, counts=(1,) * 8), votes=True)
+    found = lesson(replace(board, counts=(1,) * 8), votes=True)
     assert found is not None
     assert found["question"]["bins"][:2] == ["0 to <50 ms", "50 to <100 ms"]
     assert len(found["question"]["bins"]) == 8
-    found = lesson(msgspec.structs.replace(board, plot="", width=0.0), votes=False)
+    found = lesson(replace(board, plot="", width=0.0), votes=False)
     assert found is not None
     assert (found["question"]["kind"], found["question"]["votes"]) == ("number", False)
 
 
 def test_what_is_revealed_is_in_words() -> None:
-    board = msgspec.structs.replace(BOARD, open=False, phase="revealed")
+    board = replace(BOARD, open=False, phase="revealed")
     for changed, words in (
         ({"right": 1.0}, ["The right answer: two"]),
         ({"problem": "no loss"}, ["no loss"]),
@@ -129,6 +128,6 @@ def test_what_is_revealed_is_in_words() -> None:
         ({"right": 1.0, "usual": False}, [RIGHT, UNUSUAL]),
         ({"choices": (), "right": 20.43, "unit": "ms"}, ["The right answer: 20.4 ms"]),
     ):
-        found = lesson(msgspec.structs.replace(board, **changed), votes=True)
+        found = lesson(replace(board, **changed), votes=True)
         assert found is not None
         assert found["question"]["verdict"] == words
