@@ -5,20 +5,27 @@ from __future__ import annotations
 import asyncio
 import time
 from collections import deque
-from collections.abc import Callable, Iterable, Sequence
+from collections.abc import Callable, Iterable, Iterator, Sequence
+from itertools import chain
 from typing import ClassVar
 
-from rich.console import Group, RenderableType
+from rich.cells import cell_len
+from rich.console import Console, Group, RenderableType
+from rich.segment import Segment
+from rich.style import Style
 from rich.table import Table
 from rich.text import Text
 from textual import events
 from textual.app import ComposeResult
 from textual.await_complete import AwaitComplete
 from textual.binding import ActiveBinding, Binding, BindingType
-from textual.containers import VerticalScroll
+from textual.containers import ScrollableContainer, VerticalScroll
 from textual.content import Content
 from textual.driver import Driver
+from textual.geometry import Size
 from textual.screen import ModalScreen
+from textual.scroll_view import ScrollView
+from textual.strip import Strip
 from textual.widget import Widget
 from textual.widgets import Static
 
@@ -179,7 +186,7 @@ class Page(Modal[None]):
     DEFAULT_CSS = """
     Page {
         align: center middle;
-        & > VerticalScroll {
+        & > #page {
             width: 100%; height: auto; max-height: 100%; padding: 0 1;
             border: round $primary; border-title-color: $primary; border-title-style: bold;
             border-subtitle-color: $text-muted; background: $surface; color: $foreground;
@@ -187,7 +194,7 @@ class Page(Modal[None]):
         }
         & Static { height: auto; }
     }
-    Page.ascii > VerticalScroll { border: ascii $primary; scrollbar-size: 0 0; }
+    Page.ascii > #page { border: ascii $primary; scrollbar-size: 0 0; }
     """
 
     BINDINGS: ClassVar[list[BindingType]] = [
@@ -195,10 +202,11 @@ class Page(Modal[None]):
         Binding("space", "page_down", "scroll", show=False),
     ]
 
-    def box(self, content: Widget, title: str) -> VerticalScroll:
-        """Return the box, with ``title`` in its border."""
+    def box(self, content: Widget, title: str) -> ScrollableContainer:
+        """Return the box, with ``title`` in its border: ``content`` itself if it can scroll."""
         self.set_class(self.appearance.glyphs.name == "ascii", "ascii")
-        box = VerticalScroll(content, id="page")
+        box = content if isinstance(content, ScrollView) else VerticalScroll(content)
+        box.id = "page"
         # Not markup: the names of a recording may be in it.
         box.border_title = Content(self.appearance.glyphs.translate(title))
         box.border_subtitle = self.hints("↑↓ scroll")
@@ -220,10 +228,67 @@ _LOOK_AGAIN_S = 0.25
 """Interval in seconds at which the screen checks for new lines."""
 
 
+class LogLines(ScrollView):
+    """Lines of the event log, each wrapped once; only those on the screen are drawn."""
+
+    DEFAULT_CSS = "LogLines { overflow-x: hidden; }"
+
+    def __init__(self, appearance: Appearance) -> None:
+        """Show no line yet."""
+        super().__init__()
+        self._appearance = appearance
+        self.entries: Sequence[LogEntry] = ()
+        self._lines: list[Strip] = []
+        self._width = 0
+
+    def show(self, entries: Sequence[LogEntry]) -> None:
+        """Show these entries; those that are new at the end are added."""
+        width, known = self.scrollable_content_region.width, len(self.entries)
+        at_end = self.is_vertical_scroll_end
+        if width != self._width or entries[:known] != self.entries:
+            self._lines, known = [], 0
+        self.entries, self._width = entries, width
+        self._lines += chain.from_iterable(map(self._wrapped, entries[known:]))
+        self.virtual_size = Size(width, len(self._lines))
+        self.refresh()
+        if at_end:
+            self.scroll_end(animate=False)
+
+    def on_resize(self) -> None:
+        """Wrap all lines anew."""
+        self.show(self.entries)
+
+    def render_line(self, y: int) -> Strip:
+        """Draw a line of the part that is shown."""
+        at, width = y + self.scroll_offset.y, self._width
+        line = self._lines[at] if at < len(self._lines) else Strip.blank(width)
+        return line.adjust_cell_length(width).apply_style(self.rich_style)
+
+    def _wrapped(self, entry: LogEntry) -> Iterator[Strip]:
+        look, glyphs = self._appearance.look, self._appearance.glyphs
+        clock, sign = format_clock(entry.t), glyphs.dashed_vertical if entry.is_mark else " "
+        text = glyphs.translate(WORDS.get(entry.kind, "") + entry.text)
+        room = max(self._width - len(clock) - 3, 1)
+        muted, mark = (Style.parse(look.colours[each]) for each in ("muted", "mark"))
+        for words, ink in ((text, INKS[entry.kind]), (entry.detail, "muted")):
+            style = Style.parse(look.colours[ink])
+            for piece in _pieces(words, room):
+                when = Segment(f"{clock} ", muted)
+                yield Strip([when, Segment(f"{sign} ", mark), Segment(piece, style)])
+                clock = " " * len(clock)
+
+
+def _pieces(text: str, room: int) -> Sequence[str]:
+    """Return a text as lines of at most ``room`` cells; no line for an empty text."""
+    if "\n" not in text and cell_len(text) <= room:
+        return [text] if text else []
+    return [each.plain for each in Text(text).wrap(Console(), room, overflow="fold")]
+
+
 class EventsScreen(Page):
     """The event log with uncut lines, newest last."""
 
-    DEFAULT_CSS = "EventsScreen > VerticalScroll { height: 100%; }"
+    DEFAULT_CSS = "EventsScreen > #page { height: 100%; }"
 
     BINDINGS: ClassVar[list[BindingType]] = [
         Binding("e", "dismiss", "leave", id="events", show=False),
@@ -234,11 +299,10 @@ class EventsScreen(Page):
         """Show the lines that ``entries`` returns, oldest first."""
         super().__init__()
         self._entries = entries
-        self._shown: Sequence[LogEntry] = ()
 
     def compose(self) -> ComposeResult:
         """Compose the page."""
-        page = self.box(Static(), "Events and messages")
+        page = self.box(LogLines(self.appearance), "Events and messages")
         page.border_subtitle = self.hints("↑↓ scroll", "^y copy the tc lines")
         yield page
 
@@ -247,8 +311,7 @@ class EventsScreen(Page):
         if not self.children:
             # The app is ending, and has mounted nothing.
             return
-        self._look_again()
-        self.query_one("#page").scroll_end(animate=False)
+        self.call_after_refresh(self._look_again)
         self.set_interval(_LOOK_AGAIN_S, self._look_again)
 
     def action_copy(self) -> None:
@@ -257,30 +320,9 @@ class EventsScreen(Page):
         self.copy("\n".join(lines))
 
     def _look_again(self) -> None:
-        entries = self._entries()
-        if entries == self._shown:
-            return
-        page = self.query_one("#page")
-        at_end = page.is_vertical_scroll_end
-        self._shown = entries
-        self.query_one(Static).update(self._table(entries))
-        if at_end:
-            page.scroll_end(animate=False)
-
-    def _table(self, entries: Sequence[LogEntry]) -> Table:
-        look, glyphs = self.appearance.look, self.appearance.glyphs
-        table = Table.grid(padding=(0, 1))
-        table.add_column(no_wrap=True, style=look.colours["muted"])
-        table.add_column(no_wrap=True, style=look.colours["mark"])
-        table.add_column(overflow="fold")
-        for each in entries:
-            sign = glyphs.dashed_vertical if each.is_mark else " "
-            text = glyphs.translate(WORDS.get(each.kind, "") + each.text)
-            line = Text(text, style=look.colours[INKS[each.kind]])
-            table.add_row(format_clock(each.t), sign, line)
-            if each.detail:
-                table.add_row("", sign, Text(each.detail, style=look.colours["muted"]))
-        return table
+        lines, entries = self.query_one(LogLines), self._entries()
+        if entries != lines.entries:
+            lines.show(entries)
 
 
 # --- what the selected flow is doing at the moment shown, and why, in sentences -------------------
@@ -292,7 +334,7 @@ class ExplainScreen(Page):
     DEFAULT_CSS = """
     ExplainScreen {
         align: center bottom; background: $background 0%;
-        & > VerticalScroll { max-height: 60%; }
+        & > #page { max-height: 60%; }
     }
     """
 
@@ -349,7 +391,7 @@ def grouped(bindings: Iterable[tuple[str, ActiveBinding]]) -> dict[str, list[Key
 class HelpScreen(Page):
     """The keys that matter, and by a digit each all keys of one subject, or how to read a part."""
 
-    DEFAULT_CSS = "HelpScreen > VerticalScroll { max-width: 104; padding: 0 2; }"
+    DEFAULT_CSS = "HelpScreen > #page { max-width: 104; padding: 0 2; }"
 
     BINDINGS: ClassVar[list[BindingType]] = [
         Binding("question_mark", "dismiss", "leave", id="help", show=False),

@@ -16,7 +16,7 @@ from ccplay.ui import status_lines
 from ccplay.ui.app import CcplayApp
 from ccplay.ui.cells import spread, whole_items
 from ccplay.ui.dialogs_traffic import StartDialog, TrafficDialog
-from ccplay.ui.help import EventsScreen
+from ccplay.ui.help import EventsScreen, LogLines
 from tests.ui.synthetic import SyntheticSource, stream
 from tests.ui.test_main import live, playing, until
 from tests.ui.view import text_of
@@ -100,9 +100,12 @@ async def test_e_shows_events_and_toasts_in_full() -> None:
         await pilot.press("e")
         screen = app.screen
         assert isinstance(screen, EventsScreen)
-        texts = [each.text for each in screen._shown]
-        assert LONG in texts
-        assert f"saved {LONG}" in texts
+        lines = screen.query_one(LogLines)
+        await until(pilot, lambda: len(lines.entries) > 1)
+        rows = [lines.render_line(y).text.rstrip() for y in range(lines.size.height)]
+        assert max(map(len, rows)) <= lines.size.width
+        for text in (LONG, f"saved {LONG}"):
+            assert text.replace(" ", "") in "".join("".join(row[8:] for row in rows).split())
         await pilot.press("e")
         assert app.screen is app.main
 
@@ -112,8 +115,12 @@ async def test_full_events_show_what_comes_while_they_are_open() -> None:
         await pilot.press("e")
         screen = app.screen
         assert isinstance(screen, EventsScreen)
-        app.notify("one more", markup=False)
-        await until(pilot, lambda: "one more" in [each.text for each in screen._shown])
+        lines = screen.query_one(LogLines)
+        for number in range(99):
+            app.notify(f"one more {number}", markup=False)
+        await until(pilot, lambda: bool(lines.entries) and lines.entries[-1].text == "one more 98")
+        await until(pilot, lambda: lines.scroll_offset.y == lines.max_scroll_y > 0)
+        assert lines.render_line(lines.size.height - 1).text.rstrip().endswith("one more 98")
         await pilot.press("escape")
         assert app.screen is app.main
 
