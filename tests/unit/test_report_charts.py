@@ -211,6 +211,11 @@ def test_only_labels_without_room_are_cut() -> None:
     assert [label.text == said for label in placed] == [False] * 4 + [True] * 4
 
 
+def test_hundreds_of_moments_have_numbers_instead_of_minutes_of_trying() -> None:
+    moments = [(n * 4.0, f"flow {n} starts: cubic, s1 → d1") for n in range(300)]
+    assert [each.text for each in backgrounds.place(moments, 1200.0, 6.24)][:2] == ["1", "2"]
+
+
 @given(st.lists(st.floats(min_value=0, max_value=1e4), min_size=1, max_size=900))
 def test_a_distribution_keeps_its_extremes(values: list[float]) -> None:
     found = distribution(values)

@@ -62,6 +62,8 @@ _OVER_IN = 0.12
 """Inches by which a label may extend beyond the axes."""
 _LONGEST = 60
 _SAME_S = 0.1
+_MOST_TURNS = 200
+"""Largest number of choices of labels that change sides; more would take seconds."""
 _APART = 250
 """Largest number of vertical lines in a figure that remain distinguishable."""
 
@@ -133,7 +135,8 @@ def _rows(
     that other label. If this is circular, some labels change sides.
     """
     sides = [_sides(t, text, span_s, width_in) for t, text in labels]
-    if not all(sides):
+    room_in = _ROWS * (width_in + 2 * _OVER_IN)
+    if not all(sides) or sum(each[0].right - each[0].left for each in sides) > room_in:
         return None
     free = [number for number, each in enumerate(sides) if len(each) > 1]
     turns: list[tuple[int, ...]] = [()]
@@ -141,7 +144,7 @@ def _rows(
         turns += [(n,) for n in reversed(free)]
         turns += [tuple(free[n:]) for n in range(len(free) - 1)]
         turns += combinations(free, 2)
-    for turned in turns:
+    for turned in turns[:_MOST_TURNS]:
         spans = [each[1 if n in turned else 0] for n, each in enumerate(sides)]
         if (rows := _stack(spans, clear=clear)) is not None:
             return [
