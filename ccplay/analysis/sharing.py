@@ -117,6 +117,7 @@ def _rounded(value: float | None) -> float | None:
 
 STARVED = 0.1
 """Share of a flow's fair share below which it starves; ours, since no RFC gives one."""
+_LEAST_LOSS = 0.01
 _LEAST_ALONE_S = 2.0
 """Least seconds alone and together from which harm is computed."""
 _SETTLED = 0.8
@@ -152,7 +153,8 @@ class Reaction(msgspec.Struct, frozen=True, kw_only=True):
     """Share of a flow's mean srtt that the first traffic that started beside it caused."""
     harm_loss: float | None = None
     """Share of a flow's loss that the first traffic that started beside it caused; loss is
-    retransmitted segments over all."""
+    retransmitted segments over all, and less than 1 % counts as 1 %: a second without a loss would
+    turn the next one into a harm of 1."""
     starved: float | None = None
     """Share of the seconds beside other flows in which a flow had less than a tenth of an equal
     share of the goodput of all."""
@@ -259,7 +261,7 @@ def _harm(
     return {
         "harm_rate": _rounded(1 - rate_beside / rate) if rate else None,
         "harm_delay": _rounded(1 - rtt / rtt_beside) if rtt and rtt_beside else None,
-        "harm_loss": _rounded(1 - loss / loss_beside) if loss_beside else 0.0,
+        "harm_loss": _rounded(1 - max(loss, _LEAST_LOSS) / max(loss_beside, _LEAST_LOSS)),
     }
 
 

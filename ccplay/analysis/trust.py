@@ -255,11 +255,11 @@ def _least_rtts(state: LabState) -> Iterator[tuple[Traffic, list[str], float]]:
 
 
 def _base_us(state: LabState, links: Sequence[str]) -> float | None:
-    """Return the sum of the links' delays; None if they vary or changed."""
+    """Return the sum of the links' delays; None if they vary, are skipped by some, or changed."""
     base = 0.0
     for link in links:
         settings = [change.setting for change in state.links.get(link, ())]
-        if len({each.delay_us or 0 for each in settings}) > 1 or any(s.jitter_us for s in settings):
+        if len({each.delay_us or 0 for each in settings}) > 1 or any(s.jitter_us or s.reorder for s in settings):
             return None
         for setting in settings[:1]:
             base += setting.delay_us or 0
