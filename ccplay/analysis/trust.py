@@ -259,7 +259,9 @@ def _base_us(state: LabState, links: Sequence[str]) -> float | None:
     base = 0.0
     for link in links:
         settings = [change.setting for change in state.links.get(link, ())]
-        if len({each.delay_us or 0 for each in settings}) > 1 or any(s.jitter_us or s.reorder for s in settings):
+        if len({each.delay_us or 0 for each in settings}) > 1 or any(
+            s.jitter_us or s.reorder for s in settings
+        ):
             return None
         for setting in settings[:1]:
             base += setting.delay_us or 0

@@ -144,7 +144,11 @@ class CcplayApp(OrderlyApp[int]):
         The text is no markup, which could run actions when clicked, unless ``markup`` says so.
         """
         kind = {"information": "info"}.get(severity, severity)
-        self.main.notices.append(LogEntry(self.session.state.now, kind, message))
+        notices = self.main.notices
+        if notices and notices[-1].text == message:
+            # A held key repeats its message many times a second.
+            notices.pop()
+        notices.append(LogEntry(self.session.state.now, kind, message))
         super().notify(message, title=title, severity=severity, timeout=timeout, markup=markup)
 
     def open_url(self, url: str, *, new_tab: bool = True) -> None:

@@ -118,8 +118,10 @@ async def test_full_events_show_what_comes_while_they_are_open() -> None:
         lines = screen.query_one(LogLines)
         for number in range(99):
             app.notify(f"one more {number}", markup=False)
+            app.notify(f"one more {number}", markup=False)
         await until(pilot, lambda: bool(lines.entries) and lines.entries[-1].text == "one more 98")
         await until(pilot, lambda: lines.scroll_offset.y == lines.max_scroll_y > 0)
+        assert len({each.text for each in lines.entries}) == len(lines.entries)
         assert lines.render_line(lines.size.height - 1).text.rstrip().endswith("one more 98")
         await pilot.press("escape")
         assert app.screen is app.main

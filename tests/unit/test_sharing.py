@@ -75,7 +75,7 @@ def test_harm_compares_a_flow_alone_with_itself_beside_another() -> None:
 
 
 def test_harm_by_loss_is_the_share_that_the_other_caused() -> None:
-    """One a second alone, 0.14 %, which counts as 1 %; ten beside the other at a quarter of the rate."""
+    """One a second alone, 0.14 %, counts as 1 %; ten beside the other at a quarter of the rate."""
     state = session(
         {"a": 0.0, "b": 10.0},
         lambda name, t: (8 if t < 10 else 2 if name == "a" else 6) * MBIT,
