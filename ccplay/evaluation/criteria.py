@@ -33,7 +33,7 @@ _WORST: tuple[Verdict, ...] = ("not evaluated", "pass", "unclear", "not judged",
 """Verdicts, the worst last; ``not judged`` rests on runs that can't be trusted."""
 VERDICTS: tuple[Verdict, ...] = ("pass", "fail", "unclear", "not judged", "not evaluated")
 """Verdicts in the order in which they are counted."""
-_REMEDY = "delete its directory and run the same command on a machine that does nothing else"
+_REMEDY = "the same command makes them again; use a machine that does nothing else"
 
 LEFT_OUT = "left-out.csv"
 """File beside the criteria with what an RFC asks for and no scenario measures."""

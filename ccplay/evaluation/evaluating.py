@@ -233,9 +233,10 @@ async def _measure(
     stop: asyncio.Event,
     display: ProgressDisplay,
 ) -> Result:
-    """Make the runs of a criterion that are not finished."""
+    """Make the runs of a criterion that are not finished, or could not be trusted."""
     scenario = planned.scenario
     with Store(wanted.out / planned.name, scenario) as store:
+        store.forget_untrusted()
         async with contextlib.AsyncExitStack() as places:
             workers = None
             if elsewhere is not None:

@@ -344,6 +344,11 @@ class Store:
         self.finished[run.key] = kept
         self._since += 1
 
+    def forget_untrusted(self) -> None:
+        """Forget the runs that can't be trusted, so that they are made again."""
+        kept = self.finished.items()
+        self.finished = {key: run for key, run in kept if run.result.health.trustworthy}
+
     def is_due(self) -> bool:
         """Return whether enough runs were kept since the result was written to rewrite it.
 

@@ -260,7 +260,7 @@ def test_a_run_that_cannot_be_trusted_gives_no_verdict(values: list[float | None
     row = whole(values, busy=True).criteria[0]
     assert row.verdict == "not judged"
     assert "the machine was 99% busy" in row.why
-    assert row.why.endswith("on a machine that does nothing else")
+    assert row.why.endswith("use a machine that does nothing else")
     assert whole(values, busy=True, level="MUST").failed_musts == []
 
 

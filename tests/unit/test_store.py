@@ -9,6 +9,7 @@ from pathlib import Path
 
 import msgspec
 import pytest
+from msgspec.structs import replace
 
 from ccplay.analysis.results import CaseResult
 from ccplay.analysis.summary import summarise
@@ -42,7 +43,7 @@ def scenario(folder: Path, text: str = TEXT, name: str = "mine") -> Scenario:
 def finish(store: Store, run: PlannedRun) -> CaseResult:
     """Keep a run that measured nothing."""
     store.recording(run).write_bytes(b"the stream\n")
-    result = msgspec.structs.replace(
+    result = replace(
         summarise(LabState(), run.case.name),
         repeat=run.repeat,
         recording=store.recording_name(run),
@@ -67,6 +68,11 @@ def test_what_was_finished_is_found_again(tmp_path: Path) -> None:
     recording = recording_of(tmp_path / "out" / "deep", result)
     assert recording == tmp_path / "out" / "deep" / "runs" / "a-2.ccplay"
     assert recording.read_bytes() == b"the stream\n"
+    with Store(tmp_path / "out" / "deep", mine) as store:
+        doubtful = replace(result, health=replace(result.health, trustworthy=False))
+        store.finished["a", 2] = replace(store.finished["a", 2], result=doubtful)
+        store.forget_untrusted()
+        assert store.finished == {}, "the run is made again"
 
 
 def test_a_run_that_was_broken_off_is_recorded_anew(tmp_path: Path) -> None:
@@ -170,21 +176,21 @@ def test_a_recording_elsewhere_is_refused_with_its_place(tmp_path: Path, name: s
     """No file outside of the directory is read, or counted as a run."""
     mine, out = scenario(tmp_path), tmp_path / "out"
     with Store(out, mine) as store:
-        stray = msgspec.structs.replace(finish(store, plan_runs(mine)[0]), recording=name)
+        stray = replace(finish(store, plan_runs(mine)[0]), recording=name)
     told = rf"cases\[0\]\.recording: {re.escape(json.dumps(name))} is not a file in runs/"
-    replace(out / "result.json", cases=[stray])
+    rewrite(out / "result.json", cases=[stray])
     for outline in (False, True):
         with pytest.raises(RecordingError, match=rf"^{out}/result\.json: {told}$"):
             read_run_directory(out, outline=outline)
-    replace(out / "result.json", cases=[])
-    replace(out / "runs" / "a-1.json", result=stray)
+    rewrite(out / "result.json", cases=[])
+    rewrite(out / "runs" / "a-1.json", result=stray)
     told = told.replace(r"cases\[0\]", "result")
     for read in (partial(read_run_directory, out), Store(out, mine).__enter__):
         with pytest.raises(RecordingError, match=rf"^{out}/runs/a-1\.json: {told}$"):
             read()
 
 
-def replace(path: Path, **fields: object) -> None:
+def rewrite(path: Path, **fields: object) -> None:
     """Change some members of the object in a file."""
     path.write_bytes(msgspec.json.encode(json.loads(path.read_bytes()) | fields))
 
@@ -220,10 +226,10 @@ def test_a_recording_is_a_plain_file_or_missing(tmp_path: Path) -> None:
     os.mkfifo(out / "runs" / "pipe.ccplay")
     run = summarise(LabState(), "a")
     for name, told in (("link", "a symlink"), ("pipe", "no regular file")):
-        named = msgspec.structs.replace(run, recording=f"runs/{name}.ccplay")
+        named = replace(run, recording=f"runs/{name}.ccplay")
         with pytest.raises(RecordingError, match=f"{name}.ccplay: it is {told}"):
             recording_of(out, named)
-    assert recording_of(out, msgspec.structs.replace(run, recording="runs/none.ccplay")) is None
+    assert recording_of(out, replace(run, recording="runs/none.ccplay")) is None
     assert recording_of(out, run) is None
 
 
@@ -312,7 +318,7 @@ def test_a_result_that_was_written_early_is_completed_from_the_runs(tmp_path: Pa
         gathering = CollectedRuns(mine)
         due = []
         for run in plan_runs(mine):
-            result = msgspec.structs.replace(
+            result = replace(
                 summarise(LabState(), run.case.name),
                 repeat=run.repeat,
                 recording=store.recording_name(run),
