@@ -23,6 +23,7 @@ from textual.containers import ScrollableContainer, VerticalScroll
 from textual.content import Content
 from textual.driver import Driver
 from textual.geometry import Size
+from textual.notifications import Notification, Notify, SeverityLevel
 from textual.screen import ModalScreen
 from textual.scroll_view import ScrollView
 from textual.strip import Strip
@@ -67,6 +68,23 @@ _LEAVING = ("dismiss", "leave")
 """Actions that work before the screen's widgets exist."""
 
 
+class Notice(Notification):
+    """A toast's text. Textual's timer would never return from a time that is not above 0.
+
+    A toast may be drawn some milliseconds after it has expired: a new screen shows it again.
+    """
+
+    @property
+    def time_left(self) -> float:
+        """Seconds for the toast's timer."""
+        return max(super().time_left, 0.001)
+
+    @property
+    def has_expired(self) -> bool:
+        """Whether the toast is not to be shown again."""
+        return super().time_left <= 0
+
+
 class OrderlyApp(AppWithOutput[Answer]):
     """An app that delivers a key or a paste once everything that the one before caused is done."""
 
@@ -93,6 +111,19 @@ class OrderlyApp(AppWithOutput[Answer]):
         """End the app; keys that arrive later do nothing, since their widgets may be gone."""
         self._ends = True
         super().exit(result, return_code, message)
+
+    def notify(
+        self,
+        message: str,
+        *,
+        title: str = "",
+        severity: SeverityLevel = "information",
+        timeout: float | None = None,
+        markup: bool = True,
+    ) -> None:
+        """Show a toast."""
+        seconds = self.NOTIFICATION_TIMEOUT if timeout is None else timeout
+        self.post_message(Notify(Notice(message, title, severity, seconds, markup)))
 
     async def on_event(self, event: events.Event) -> None:
         """Queue what was typed; handle anything else at once."""

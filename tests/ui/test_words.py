@@ -1,5 +1,6 @@
 """Captions are legible, cut texts end in an ellipsis, and toasts cover nothing new."""
 
+import time
 from collections.abc import Iterator
 from functools import partial
 
@@ -16,7 +17,7 @@ from ccplay.ui import status_lines
 from ccplay.ui.app import CcplayApp
 from ccplay.ui.cells import spread, whole_items
 from ccplay.ui.dialogs_traffic import StartDialog, TrafficDialog
-from ccplay.ui.help import EventsScreen, LogLines
+from ccplay.ui.help import EventsScreen, LogLines, Notice
 from tests.ui.synthetic import SyntheticSource, stream
 from tests.ui.test_main import live, playing, until
 from tests.ui.view import text_of
@@ -92,6 +93,15 @@ async def test_toasts_cover_nothing_that_is_new(size: tuple[int, int]) -> None:
             toasts = [each.region for each in app.main.query(Toast)]
             events = app.main.query_one("#events").region
             assert not any(each.overlaps(events) for each in toasts)
+
+
+async def test_a_toast_that_expired_as_it_was_drawn_ends() -> None:
+    """Textual's own notification would let its timer loop for ever, and with it the whole app."""
+    async with playing(live()) as (app, pilot):
+        late = Notice("x", raised_at=time.time() - 9)
+        assert late.has_expired
+        await app.main.mount(Toast(late))
+        await until(pilot, lambda: not app.main.query(Toast))
 
 
 async def test_e_shows_events_and_toasts_in_full() -> None:
