@@ -306,8 +306,8 @@ def _command(name: str, bound: int) -> Measure:
 # tests); the reasons above, and the test of Textual's private parts (135 of tests).
 MEASURES = (
     Measure("Python files", lambda h: len(h.package), 300),
-    Measure("lines", lambda h: sum(each.lines for each in h.package), 83_000),
-    Measure("lines of tests", lambda h: h.lines_of_tests, 55_060),
+    Measure("lines", lambda h: sum(each.lines for each in h.package), 82_900),
+    Measure("lines of tests", lambda h: h.lines_of_tests, 54_900),
     _listed(
         f"modules below {SHORT} lines, without __init__",
         lambda h: [

@@ -174,9 +174,7 @@ def _directions(flows: Sequence[FlowResult]) -> list[DirectionResult]:
         return []
     return [
         DirectionResult(
-            id=name,
-            goodput_bps=round(sum(own), 1),
-            goodput_mean_bps=round(sum(own) / len(own), 1),
+            id=name, goodput_bps=round(sum(own), 1), goodput_mean_bps=round(sum(own) / len(own), 1)
         )
         for name, own in rates.items()
     ]

@@ -98,17 +98,8 @@ class AlgorithmLibrary:
                 f"congestion control {name!r}: {missing.reason}; {missing.remedy}"
             )
         # Imported late, because these would delay the start of every lab.
-        from ccplay.bpf.build import (  # noqa: PLC0415
-            BuildError,
-            build,
-            summed_up,
-        )
-        from ccplay.bpf.libbpf import (  # noqa: PLC0415
-            LoadError,
-            ShownVariables,
-            names_in,
-            register,
-        )
+        from ccplay.bpf.build import BuildError, build, summed_up  # noqa: PLC0415
+        from ccplay.bpf.libbpf import LoadError, ShownVariables, names_in, register  # noqa: PLC0415
 
         if name in self.custom:
             self._saved.note(name, source)

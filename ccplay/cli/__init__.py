@@ -190,9 +190,7 @@ GROUPS = {
         "report": "write a page with figures and tables about finished runs",
         "export": "write samples as CSV or Parquet, or a recorded session as a scenario",
     },
-    "Teach": {
-        "lesson": "take a lesson, or list those that come with ccplay",
-    },
+    "Teach": {"lesson": "take a lesson, or list those that come with ccplay"},
     "Make your own": {
         "new": "write a commented template: scenario, lesson, algorithm or discipline",
         "check": "check a file of your own, and report each mistake with its line",

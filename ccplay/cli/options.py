@@ -174,11 +174,7 @@ def _mininet(host: str | None, file: Path | None, topo: str) -> dict[str, Any]:
     what = str(file) if file else f"topo {topo}"
     try:
         done = subprocess.run(
-            argv,
-            check=False,
-            stdin=subprocess.DEVNULL,
-            stdout=subprocess.PIPE,
-            timeout=_PATIENCE_S,
+            argv, check=False, stdin=subprocess.DEVNULL, stdout=subprocess.PIPE, timeout=_PATIENCE_S
         )
     except subprocess.TimeoutExpired:
         raise UsageError(f"{what} did not end within {_PATIENCE_S:g} s") from None
@@ -360,9 +356,7 @@ def add_share(parser: argparse.ArgumentParser) -> None:
         help="let others on this machine watch, as the same user (see ccplay watch)",
     )
     parser.add_argument(
-        "--share-group",
-        metavar="NAME",
-        help="share, and let the members of this group watch",
+        "--share-group", metavar="NAME", help="share, and let the members of this group watch"
     )
     add_web(parser)
 

@@ -54,9 +54,7 @@ def add_report(parser: argparse.ArgumentParser) -> None:
         "a recording, of a session in the current folder)",
     )
     parser.add_argument(
-        "--all",
-        action="store_true",
-        help="draw every run in every format, also panel by panel",
+        "--all", action="store_true", help="draw every run in every format, also panel by panel"
     )
     parser.add_argument(
         "--plot",

@@ -185,9 +185,7 @@ class Trial:
             while True:
                 before = self._calls
                 done, _ = await asyncio.wait(
-                    {running, *waits},
-                    timeout=_SILENCE_LIMIT_S,
-                    return_when=asyncio.FIRST_COMPLETED,
+                    {running, *waits}, timeout=_SILENCE_LIMIT_S, return_when=asyncio.FIRST_COMPLETED
                 )
                 if done or self._calls == before:
                     return not done

@@ -58,10 +58,7 @@ def _open_itself(path: str, flags: int) -> int:
 
 
 def by_name(
-    paths: Iterable[Path],
-    name_of: Callable[[Path], str],
-    check: Callable[[str], None],
-    rule: str,
+    paths: Iterable[Path], name_of: Callable[[Path], str], check: Callable[[str], None], rule: str
 ) -> dict[str, Path]:
     """Return the files by the name of what each defines.
 

@@ -59,11 +59,7 @@ between versions."""
 
 # --- programs of the host that build and boot a guest ---------------------------------------------
 
-_PACKAGES = {
-    "qemu-system-x86_64": "qemu-system-x86",
-    "depmod": "kmod",
-    "xz": "xz-utils",
-}
+_PACKAGES = {"qemu-system-x86_64": "qemu-system-x86", "depmod": "kmod", "xz": "xz-utils"}
 """Package of a program in Debian and Ubuntu, if it has another name, by the program's name."""
 
 UNPACKERS = {".xz": ["xz", "-dc"], ".zst": ["zstd", "-dc"], ".gz": ["gzip", "-dc"]}

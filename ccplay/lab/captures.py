@@ -137,9 +137,7 @@ class Captures:
         Raises ``CommandError`` for an impossible request, ``UnsupportedError`` if no program can
         capture here, and ``LabError`` if it does not start.
         """
-        from ccplay.lab.capture_writer import (  # noqa: PLC0415 - labs start without it
-            CaptureRequest,
-        )
+        from ccplay.lab.capture_writer import CaptureRequest  # noqa: PLC0415 - labs start without it
 
         command = replace(command, link=link.name, capture=self._new_name(command.capture))
         check(command, "capture")

@@ -406,11 +406,7 @@ class LineDelay:
                     await self._end(arrival)
                 return path
             request = DelayRequest(
-                queue=number,
-                pid=arrival.namespace.pid,
-                seed=self._seed,
-                path=path,
-                course=course,
+                queue=number, pid=arrival.namespace.pid, seed=self._seed, path=path, course=course
             )
             try:
                 await self._child.start()

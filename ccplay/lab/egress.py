@@ -47,12 +47,7 @@ class Egress:
     """The sending end of a link and its settings."""
 
     def __init__(
-        self,
-        link: Link,
-        namespace: Namespace,
-        arrival: Arrival,
-        routes: RouteSocket,
-        index: int,
+        self, link: Link, namespace: Namespace, arrival: Arrival, routes: RouteSocket, index: int
     ) -> None:
         """Start empty; ``namespace`` is the sending node's, ``index`` the interface's."""
         self.link = link
@@ -340,8 +335,7 @@ async def shape_link(
         if is_new:
             interface.open_passage()
         await software.put(
-            *(interface.place, wanted, interface.rate, interface.kernel_backlog),
-            interface.moving,
+            *(interface.place, wanted, interface.rate, interface.kernel_backlog), interface.moving
         )
     except BaseException:
         if is_new:

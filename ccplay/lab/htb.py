@@ -180,10 +180,7 @@ def _class(index: int, parent: int, handle: int, *, rate: int, ceil: int, quantu
         "cburst": burst(ceil),
         "quantum": quantum,
     }
-    attributes = (
-        ("TCA_KIND", "htb"),
-        ("TCA_OPTIONS", sched_htb.get_class_parameters(parameters)),
-    )
+    attributes = (("TCA_KIND", "htb"), ("TCA_OPTIONS", sched_htb.get_class_parameters(parameters)))
     return traffic_control(
         RTM_NEWTCLASS, CREATE | REPLACE, index, attributes, parent=parent, handle=handle
     )

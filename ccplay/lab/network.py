@@ -122,7 +122,7 @@ def _received(hosts: Mapping[str, str], sockets: Mapping[str, socket.socket]) ->
 
 _LAB_SYSCTLS = {
     # Gives each node its own TCP hash table: a dump then walks 1024 buckets, not all the machine's.
-    "net.ipv4.tcp_child_ehash_entries": 1024,
+    "net.ipv4.tcp_child_ehash_entries": 1024
 }
 
 _NODE_SYSCTLS = {
@@ -145,7 +145,7 @@ _NODE_SYSCTLS = {
 
 _PATH_MTU = {
     # Linux ignores routers that report an MTU smaller than this; a link may have 296.
-    "net.ipv4.route.min_pmtu": 296,
+    "net.ipv4.route.min_pmtu": 296
 }
 
 

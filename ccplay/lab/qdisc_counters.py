@@ -28,11 +28,7 @@ from ccplay.model.samples import QdiscSamples
 
 WORDS: Mapping[str, Mapping[str, int]] = {
     "codel": {"codel_count": 4, "codel_ldelay_us": 12, "codel_dropping": 28},
-    "fq_codel": {
-        "fq_codel_new_flows": 20,
-        "fq_codel_old_flows": 24,
-        "fq_codel_memory_bytes": 32,
-    },
+    "fq_codel": {"fq_codel_new_flows": 20, "fq_codel_old_flows": 24, "fq_codel_memory_bytes": 32},
     "red": {"red_early_packets": 0, "red_pdrop_packets": 4},
     "choke": {"choke_early_packets": 0, "choke_matched_packets": 16},
     "pie": {"pie_delay_us": 8},

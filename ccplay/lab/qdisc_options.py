@@ -253,8 +253,7 @@ def _sfb_held(found: Attributes) -> dict[str, Option]:
 
 
 NESTS: dict[
-    str,
-    tuple[Callable[[Options], dict[int, bytes]], Callable[[Attributes], dict[str, Option]]],
+    str, tuple[Callable[[Options], dict[int, bytes]], Callable[[Attributes], dict[str, Option]]]
 ] = {"tbf": (_tbf, _tbf_held), "sfb": (_sfb, _sfb_held)}
 """Functions by kind that pack its options into attributes, one of them a struct, and unpack
 them."""

@@ -277,11 +277,7 @@ class Shaper:
         return start
 
     async def _change(
-        self,
-        interface: Egress,
-        setting: LinkSetting,
-        image: bytes | None,
-        moving: Moving | None,
+        self, interface: Egress, setting: LinkSetting, image: bytes | None, moving: Moving | None
     ) -> list[Egress]:
         """Change a link to a setting that was checked, and return every interface that changed.
 

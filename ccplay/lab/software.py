@@ -156,12 +156,7 @@ class Software:
     process held are lost.
     """
 
-    def __init__(
-        self,
-        log: Logger,
-        seed: int,
-        forked: Forked | None = None,
-    ) -> None:
+    def __init__(self, log: Logger, seed: int, forked: Forked | None = None) -> None:
         """Start nothing yet; ``log`` logs faults, ``forked`` are the first processes.
 
         Each queue is seeded with ``seed`` plus its number.
@@ -513,10 +508,7 @@ class SourceReloader:
     """Gives the queues of a saved discipline its new source; packets that wait in them stay."""
 
     def __init__(
-        self,
-        software: Software,
-        emit: Callable[[Event], None],
-        clock: Callable[[], float],
+        self, software: Software, emit: Callable[[Event], None], clock: Callable[[], float]
     ) -> None:
         """``clock`` returns seconds since the start of the stream."""
         self._software, self._emit, self._clock = software, emit, clock

@@ -22,9 +22,7 @@ class Algorithm(NamedTuple):
 
 CATALOGUE: dict[str, Algorithm] = {
     "reno": Algorithm(
-        "slow start, then one more segment per RTT; a loss halves cwnd",
-        "RFC 5681, RFC 6582",
-        "",
+        "slow start, then one more segment per RTT; a loss halves cwnd", "RFC 5681, RFC 6582", ""
     ),
     "cubic": Algorithm(
         "Linux's default: cwnd is a cubic function of time since the last loss; cuts to 0.7",
@@ -57,9 +55,7 @@ CATALOGUE: dict[str, Algorithm] = {
         "HYBLA",
     ),
     "highspeed": Algorithm(
-        "the larger cwnd, the faster it grows and the less a loss reduces it",
-        "RFC 3649",
-        "HSTCP",
+        "the larger cwnd, the faster it grows and the less a loss reduces it", "RFC 3649", "HSTCP"
     ),
     "illinois": Algorithm(
         "Reno with growth and reduction set by queueing delay",

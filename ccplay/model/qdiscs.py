@@ -316,12 +316,7 @@ FQ_CODEL = DisciplineKind(
         *_codel(10_240, ecn=True),
         *_fair(),
         parameter(
-            "drop_batch",
-            PACKETS,
-            "packets dropped at once when full",
-            64,
-            low=1,
-            only=KERNEL,
+            "drop_batch", PACKETS, "packets dropped at once when full", 64, low=1, only=KERNEL
         ),
         parameter(
             *("ce_threshold_selector", COUNT, "ce_threshold is for these DSCP and ECN bits", None),
@@ -338,9 +333,7 @@ FQ_CODEL = DisciplineKind(
     ),
 )
 PIE = DisciplineKind(
-    "pie",
-    "drops at random so that the queueing delay stays at a target (RFC 8033)",
-    _pie(1000),
+    "pie", "drops at random so that the queueing delay stays at a target (RFC 8033)", _pie(1000)
 )
 FQ_PIE = DisciplineKind(
     "fq_pie",

@@ -18,12 +18,7 @@ DST = Field(NAME, "The host that receives", label="to")
 CC = Field(ALGORITHM, "The congestion control", key="cc", label="congestion")
 LINK = Field(LINE, "Which link; by default the bottleneck")
 PAYLOAD = Field(
-    SIZE,
-    "Payload to send",
-    *(1, 10**12),
-    label="stop after",
-    hint="bytes: 50 MB",
-    unset="no limit",
+    SIZE, "Payload to send", *(1, 10**12), label="stop after", hint="bytes: 50 MB", unset="no limit"
 )
 DURATION = Field(
     SECONDS,

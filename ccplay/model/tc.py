@@ -89,10 +89,7 @@ def _harmless(lines: list[str]) -> list[str]:
 
 
 def link_lines(
-    change: LinkFields,
-    links: Sequence[Link],
-    network: Network,
-    now: Callable[[str], LinkSetting],
+    change: LinkFields, links: Sequence[Link], network: Network, now: Callable[[str], LinkSetting]
 ) -> list[str]:
     """Return the tc commands for a change of links; ``now`` returns a direction's setting.
 

@@ -126,12 +126,7 @@ class LinkSetting(Value, LinkFields, frozen=True):
         return replace(self, **changes)
 
 
-LINK_OFF: dict[str, Any] = {
-    "gemodel": [],
-    "distribution": UNIFORM,
-    "down": False,
-    "trace": Trace(),
-}
+LINK_OFF: dict[str, Any] = {"gemodel": [], "distribution": UNIFORM, "down": False, "trace": Trace()}
 """Values that turn off the fields of ``LinkFields`` that are not numbers; 0 turns off numbers."""
 
 

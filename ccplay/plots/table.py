@@ -44,10 +44,7 @@ QUEUE = Plot(
         Setting("queue_limit", "limit", levels.limits, near=True),
         Setting("mark", "ECN marks from here on", levels.thresholds, near=True),
     ),
-    counts=(
-        Count(_QUEUE["drops"], "drop", "drops"),
-        Count(_QUEUE["ecn_marks"], "mark", "marks"),
-    ),
+    counts=(Count(_QUEUE["drops"], "drop", "drops"), Count(_QUEUE["ecn_marks"], "mark", "marks")),
     least=8.0,
     apart="queue",
     height_in=1.05,

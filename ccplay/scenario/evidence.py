@@ -117,11 +117,7 @@ EXPECTATION = TomlTable(
     make=Expectation,
     check=_check_expectation,
     keys={
-        "metric": Field(
-            METRIC,
-            _PATH_MEANING,
-            required=True,
-        ),
+        "metric": Field(METRIC, _PATH_MEANING, required=True),
         "value": Field(NUMBER, "Expected value"),
         "tolerance": Field(TOLERANCE, 'Tolerance: a share such as "15 %", or a plain number'),
         "at_least": Field(NUMBER, "Least allowed value", name="low"),
@@ -272,9 +268,7 @@ PUBLISHED_VALUES = TomlTable(
     words={"oneOf": [{"required": ["values"]}, {"required": ["curve"]}]},
 )
 PUBLISHED = Items(
-    of=PUBLISHED_VALUES,
-    most=MOST_METRICS,
-    meaning="Values measured by others, shown beside ours",
+    of=PUBLISHED_VALUES, most=MOST_METRICS, meaning="Values measured by others, shown beside ours"
 )
 
 

@@ -316,8 +316,7 @@ class _Links(Named, frozen=True, kw_only=True, eq=False):
 
 
 LINKS = _Links(
-    of=LINK,
-    meaning="Settings of links by name: bottleneck, h1-r (both directions), h1->r (one)",
+    of=LINK, meaning="Settings of links by name: bottleneck, h1-r (both directions), h1->r (one)"
 )
 HOSTS = Named(
     meaning="Settings of hosts by name: h1, h2, or s1, d1, s2 …",

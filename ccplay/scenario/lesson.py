@@ -51,11 +51,7 @@ UTILISATION = "utilisation"
 DELAY = "delay_ms"
 """Name of the variable for a queue's delay in ms, which is computed rather than sampled."""
 
-_DERIVED = {
-    ("flow", GOODPUT): "bps",
-    ("queue", UTILISATION): "",
-    ("queue", DELAY): "ms",
-}
+_DERIVED = {("flow", GOODPUT): "bps", ("queue", UTILISATION): "", ("queue", DELAY): "ms"}
 
 
 def variables_of(subject: str) -> list[str]:

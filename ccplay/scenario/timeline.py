@@ -521,10 +521,7 @@ def _check_waits(drafts: list[Draft], traffic: dict[str, Draft], mistakes: Mista
             text = f"{kind.name} {quote(draft.after)} never ends: give it {limit} or a stop"
             mistakes.add(place, text)
         elif _waits_for_itself(draft, traffic, comes):
-            mistakes.add(
-                place,
-                "waits for itself, in a circle: it would never happen",
-            )
+            mistakes.add(place, "waits for itself, in a circle: it would never happen")
 
 
 def _waits_for_itself(draft: Draft, traffic: dict[str, Draft], comes: set[str]) -> bool:

@@ -101,8 +101,7 @@ class Measure(msgspec.Struct, frozen=True):
         float, Field(SECONDS, "Count samples from this second of the run on", 0, 600, key="from")
     ] = 0.0
     to_s: Annotated[
-        float | None,
-        Field(SECONDS, "Count samples until this second of the run", 0, 600, key="to"),
+        float | None, Field(SECONDS, "Count samples until this second of the run", 0, 600, key="to")
     ] = None
     relative_to: Annotated[
         str,

@@ -51,11 +51,7 @@ class Recorder:
     """
 
     def __init__(
-        self,
-        path: Path,
-        title: str = "",
-        file: BinaryIO | None = None,
-        block_s: float = BLOCK_S,
+        self, path: Path, title: str = "", file: BinaryIO | None = None, block_s: float = BLOCK_S
     ) -> None:
         """Create ``path``, or write to a ``file`` already open; its first line keeps ``title``.
 

@@ -86,8 +86,7 @@ else:
     _STARTS = reduce(or_, (kind.start for kind in TRAFFIC))
     AnyBuild = Build[_STARTS]
     AnyCommand = reduce(
-        or_,
-        (AnyBuild, *(each for kind in TRAFFIC for each in (kind.start, kind.stop)), *CHANGES),
+        or_, (AnyBuild, *(each for kind in TRAFFIC for each in (kind.start, kind.stop)), *CHANGES)
     )
     """What a decoder accepts as a command: those of all kinds of traffic, and all others."""
 

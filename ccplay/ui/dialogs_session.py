@@ -189,11 +189,7 @@ class PredictionDialog(Question[float]):
         if board.plot:
             self._expected = f"the middle of the region, {self._expected}"
         self.number = TextField(
-            board.unit or "number",
-            begun,
-            self._read,
-            self.glyphs,
-            optional=self._expected,
+            board.unit or "number", begun, self._read, self.glyphs, optional=self._expected
         )
         self.number.add_class("wide")
         # Further digits are appended to those already typed.
@@ -475,12 +471,7 @@ class GhostDialog(Question[Choice]):
 
     def controls(self) -> Iterable[Widget]:
         """Return the list, then a field for any other file."""
-        return (
-            self.menu,
-            Static(classes="detail", markup=False),
-            self.file,
-            self._row,
-        )
+        return (self.menu, Static(classes="detail", markup=False), self.file, self._row)
 
     def chosen(self, menu: Menu) -> None:
         """Ask how to align the ghost only if there is a choice."""

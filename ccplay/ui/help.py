@@ -302,18 +302,13 @@ class LogLines(ScrollView):
         room = max(self._width - len(clock) - 3, 1)
         muted, mark = (Style.parse(look.colours[each]) for each in ("muted", "mark"))
         for words, ink in ((text, INKS[entry.kind]), (entry.detail, "muted")):
-            style = Style.parse(look.colours[ink])
-            for piece in _pieces(words, room):
+            style, pieces = Style.parse(look.colours[ink]), [words] if words else []
+            if "\n" in words or cell_len(words) > room:
+                pieces = [each.plain for each in Text(words).wrap(Console(), room, overflow="fold")]
+            for piece in pieces:
                 when = Segment(f"{clock} ", muted)
                 yield Strip([when, Segment(f"{sign} ", mark), Segment(piece, style)])
                 clock = " " * len(clock)
-
-
-def _pieces(text: str, room: int) -> Sequence[str]:
-    """Return a text as lines of at most ``room`` cells; no line for an empty text."""
-    if "\n" not in text and cell_len(text) <= room:
-        return [text] if text else []
-    return [each.plain for each in Text(text).wrap(Console(), room, overflow="fold")]
 
 
 class EventsScreen(Page):
@@ -564,10 +559,7 @@ def _explanations(glyphs: Glyphs, keymap: Keymap) -> list[tuple[str, list[Keys]]
                     "stacked",
                     "goodput up to the link's rate, queues by class (T): there is no count by flow",
                 ),
-                (
-                    "table",
-                    "d sorts by the next column, D reverses; / lists what contains a text",
-                ),
+                ("table", "d sorts by the next column, D reverses; / lists what contains a text"),
             ],
         ),
     ]

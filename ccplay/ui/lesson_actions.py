@@ -301,9 +301,7 @@ class AudienceActions(LessonActions):
 
         if audience.name:
             question = Confirmation(
-                "Stop sharing",
-                "stop",
-                "Everyone who watches this session loses it.",
+                "Stop sharing", "stop", "Everyone who watches this session loses it."
             )
             self.app.push_screen(question, self._stop_sharing)
         else:

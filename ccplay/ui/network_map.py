@@ -108,10 +108,7 @@ def geometry(network: Network, width: int, height: int) -> Geometry | None:
 
 
 def _bands(
-    network: Network,
-    tiers: Sequence[Sequence[str]],
-    centres: Mapping[str, float],
-    spare: int,
+    network: Network, tiers: Sequence[Sequence[str]], centres: Mapping[str, float], spare: int
 ) -> list[int]:
     """Divide ``spare`` rows among the gaps between tiers; gaps with flat lines get more of them."""
     # Hosts have no row of ports, so a gap next to hosts needs one row less.

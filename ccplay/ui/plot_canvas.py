@@ -247,10 +247,7 @@ def time_axis(picture: Picture, columns: int) -> list[Run]:
         if x < at or x + 1 + len(label) > columns:
             continue
         sign = glyphs.tee_up if x else glyphs.horizontal
-        row += [
-            (glyphs.horizontal * (x - at) + sign, inks.axis),
-            (label, inks.muted),
-        ]
+        row += [(glyphs.horizontal * (x - at) + sign, inks.axis), (label, inks.muted)]
         at = x + 1 + len(label)
     return [*row, (glyphs.horizontal * (columns - at), inks.axis)]
 

@@ -320,10 +320,7 @@ def legend(view: View, width: int) -> list[Run]:
     name = view.ghost.name if width >= _WIDE else view.ghost.name.removesuffix(".ccplay")
     what = view.ghost.repeats or "action"
     waits = f", waits for the next {what}" if waiting else ""
-    return [
-        (f"  {sample} ", view.ghost_ink("text")),
-        (f"ghost: {name}{waits} ", view.ink("muted")),
-    ]
+    return [(f"  {sample} ", view.ghost_ink("text")), (f"ghost: {name}{waits} ", view.ink("muted"))]
 
 
 def _flows(view: View, ghost: Ghost, shift: float) -> list[Flow]:

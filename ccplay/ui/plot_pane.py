@@ -100,10 +100,7 @@ def _lines(view: View) -> list[tuple[str, Series, str]]:
     theory = view.theory
     if theory is None:
         return []
-    return [
-        ("W(t)", theory.cubic, view.ink("ping")),
-        ("Reno", theory.reno, view.ink("base_rtt")),
-    ]
+    return [("W(t)", theory.cubic, view.ink("ping")), ("Reno", theory.reno, view.ink("base_rtt"))]
 
 
 # --- A plot on the screen: the traces and the title line of its description -----------------------

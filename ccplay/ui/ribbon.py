@@ -54,10 +54,7 @@ def _long_title(view: View, width: int) -> list[Run]:
     bars = glyphs.bars
     signs = glyphs.ribbon[0], bars[1], glyphs.reduced[0], bars[len(bars) // 2], glyphs.timeout
     # One cell stays free, because the title of the events follows.
-    words = next(
-        (each for each in (CA_STATES, _SHORT) if _needed(each) < width),
-        _SHORT,
-    )
+    words = next((each for each in (CA_STATES, _SHORT) if _needed(each) < width), _SHORT)
     head = next((each for each in _TIMES if len(each) + _needed(words) < width), "")
     row: list[Run] = [(head, f"bold {view.ink('text')}")]
     for sign, word, ink in zip(signs, words, states, strict=True):

@@ -38,16 +38,7 @@ SOFTWARE = [f"{each.kind}.py" for each in DISCIPLINES.values() if each.software]
 
 async def run(console: Console) -> None:
     """Measure and print."""
-    heads = (
-        "discipline",
-        "Mbit/s",
-        "packets/s",
-        "of it",
-        "late p50 us",
-        "p99 us",
-        "CPU",
-        "lab",
-    )
+    heads = ("discipline", "Mbit/s", "packets/s", "of it", "late p50 us", "p99 us", "CPU", "lab")
     sheet = table(
         "a CUBIC flow through each; CPU is of one core, of the process and of the lab with it",
         "up to 50 Mbit/s at least, p99 under 200 us",

@@ -121,11 +121,7 @@ def _compared(own: list[float], peer: list[float], scale: float = 1e3) -> tuple[
 
 
 async def _lab(
-    network: Topology,
-    *,
-    kill: bool,
-    commands: Sequence[Command] = (),
-    start: Starter = spawn,
+    network: Topology, *, kill: bool, commands: Sequence[Command] = (), start: Starter = spawn
 ) -> Cost:
     """Return the cost of a lab that is busy with ``commands``, ended in order or with SIGKILL."""
     lab = LabSource(launch.lab_argv(), Build(topology=network), start=start)

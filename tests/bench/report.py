@@ -80,10 +80,7 @@ def _eighteen(console: Console, folder: Path) -> None:
     for kind in ("csv", "parquet"):
         places = [folder / f"{kind}{n}" for n in range(ROUNDS)]
         order = iter(places)
-        sheet.add_row(
-            f"export {kind}, s",
-            _spread(partial(_export, material, order, kind)),
-        )
+        sheet.add_row(f"export {kind}, s", _spread(partial(_export, material, order, kind)))
         size = sum(each.stat().st_size for each in places[0].iterdir())
         sheet.add_row(f"its files, MB ({kind})", f"{size / 1e6:.1f}")
     console.print(sheet)

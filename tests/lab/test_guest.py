@@ -27,10 +27,7 @@ from tests.lab.test_leaks import MARKER, Host, end_what_failed, marked, namespac
 from tests.lab.trust import physical
 
 _missing = boot.lack()
-pytestmark = [
-    pytest.mark.skipif(_missing is not None, reason=f"{_missing}"),
-    pytest.mark.guest,
-]
+pytestmark = [pytest.mark.skipif(_missing is not None, reason=f"{_missing}"), pytest.mark.guest]
 
 _EMULATED_S = 180.0
 """Longest time in seconds for booting, or clang, in an emulated guest on a busy machine; 25 s if

@@ -30,10 +30,7 @@ async def main():
 asyncio.run(main())
 """
 
-HOW = {
-    "fork": "child.fork(delay_line.main)",
-    "start": "child.start(delay_line.main)",
-}
+HOW = {"fork": "child.fork(delay_line.main)", "start": "child.start(delay_line.main)"}
 
 
 def ran(how: str, end: str) -> dict[str, Any]:

@@ -67,11 +67,7 @@ class Ends:
     """A sending socket at one end of a link, and a receiving socket at the other."""
 
     def __init__(
-        self,
-        namespaces: dict[str, Namespace],
-        network: Network,
-        link: Link,
-        stack: ExitStack,
+        self, namespaces: dict[str, Namespace], network: Network, link: Link, stack: ExitStack
     ) -> None:
         far = network.opposite(link)
         self.to = (far.address, PORT)

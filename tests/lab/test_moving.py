@@ -304,8 +304,7 @@ async def test_each_direction_has_its_own_trace_and_replies_come_in_bursts(tmp_p
     moved = replace(both.links[LINK], trace=back, delay_us=0)
     seen = Seen()
     lab = RunningLab(
-        forked(launch.lab_argv(), replace(both, links={**both.links, BACK: moved})),
-        seen,
+        forked(launch.lab_argv(), replace(both, links={**both.links, BACK: moved})), seen
     )
     try:
         await lab.until(lambda state: state.phase == "ready")

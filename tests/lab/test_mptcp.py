@@ -107,10 +107,7 @@ async def test_lia_takes_no_more_than_tcp_of_a_bottleneck_that_its_subflows_shar
 
 @pytest.mark.parametrize(
     ("manager", "ends"),
-    [
-        ("kernel-signal", [("h1-eth1", "h2-eth1")]),
-        ("kernel-subflow", [("h1-eth1", "h2-eth0")]),
-    ],
+    [("kernel-signal", [("h1-eth1", "h2-eth1")]), ("kernel-subflow", [("h1-eth1", "h2-eth0")])],
 )
 async def test_the_kernels_path_manager_uses_the_endpoints_of_one_end(
     manager: str, ends: list[tuple[str, str]]

@@ -7,9 +7,7 @@ from tests.lab.recording_cases import LEFT
 def test_a_full_disk_ends_the_recording_and_nothing_else() -> None:
     """The disk is real: a file system with 100 kB free."""
     found = call("tests.lab.recording_cases:fill_the_disk")
-    assert found["words"] == [
-        "recording to /run/x.ccplay stopped: No space left on device",
-    ]
+    assert found["words"] == ["recording to /run/x.ccplay stopped: No space left on device"]
     assert found["error"] is None
     assert found["acked_since"] > 0
     assert found["bytes"] > LEFT / 2

@@ -139,9 +139,7 @@ def test_a_closed_terminal_ends_screen_and_lab(run: Run, parent: str, state: str
     """The kernel signals only the leader of the terminal's session, which is make here."""
     run.parent = parent
     with on_terminal(
-        run.argv,
-        environment={MARKER: run.marker},
-        ignoring_hangup=parent == "ignoring",
+        run.argv, environment={MARKER: run.marker}, ignoring_hangup=parent == "ignoring"
     ) as shown:
         shown.read_until(ENTERS)
         if state == "stalled":

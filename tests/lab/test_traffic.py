@@ -324,9 +324,7 @@ async def test_counters_continue_when_the_queue_is_replaced(lab: RunningLab) -> 
     lab.send(StartFlow(flow="q"))
     await lab.until(lambda state: flow_is_open(state, "q"))
     await lab.until(lambda state: (state.queues["r1->r2"].series["bytes"].last or 0) > 300_000)
-    lab.send(
-        SetQdisc(link="r1->r2", qdisc=Qdisc(kind="bfifo", options={"limit": 30_000})),
-    )
+    lab.send(SetQdisc(link="r1->r2", qdisc=Qdisc(kind="bfifo", options={"limit": 30_000})))
     queue = lab.state.queues["r1->r2"]
     await lab.until(lambda _: queue.kind == "bfifo")
     before = queue.series["bytes"].last

@@ -106,11 +106,4 @@ OF_SCREENS = (
     KILLED,
 )
 OF_REPLAYS = tuple(each for each in OF_SCREENS if not each.name.startswith("lab killed"))
-OF_RUNS = (
-    FINISHED,
-    Ending("ctrl+c", _interrupt, _is(130)),
-    CLOSED,
-    HANGUP,
-    TERMINATED,
-    KILLED,
-)
+OF_RUNS = (FINISHED, Ending("ctrl+c", _interrupt, _is(130)), CLOSED, HANGUP, TERMINATED, KILLED)

@@ -7,15 +7,7 @@ from msgspec.structs import replace
 
 from ccplay.model.base import Command, Event
 from ccplay.model.commands import SetCongestionControl, SetQdisc
-from ccplay.model.events import (
-    Applied,
-    Building,
-    Failed,
-    Hello,
-    HostChanged,
-    LinkChanged,
-    Ready,
-)
+from ccplay.model.events import Applied, Building, Failed, Hello, HostChanged, LinkChanged, Ready
 from ccplay.model.network import Link, Network, Node, Topology
 from ccplay.model.samples import QdiscSamples, Sweep, TcpSamples
 from ccplay.model.values import Feature, LinkSetting, Qdisc

@@ -52,12 +52,7 @@ async def test_it_is_chosen_with_its_parameters_like_any_other() -> None:
 def events(seconds: float = 20.0) -> Iterator[Event]:
     """Yield a session in which the file is saved at 12 s and fails at 15 s."""
     later: list[Event] = [
-        Applied(
-            t=12.0,
-            command=SetQdisc(link="r1->r2", qdisc=MINE),
-            took_s=0.004,
-            renewed=True,
-        ),
+        Applied(t=12.0, command=SetQdisc(link="r1->r2", qdisc=MINE), took_s=0.004, renewed=True),
         Log(t=15.0, level="error", text=FAULT, spoils=True),
         _changed(15.0, Qdisc(kind="pfifo", options={"limit": 1000})),
     ]

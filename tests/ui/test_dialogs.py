@@ -107,11 +107,7 @@ async def answers(dialog: Opens, keys: str, **of: Any) -> list[Command | None]:
         (CongestionDialog, "right 3 enter", SetCongestionControl(cc="bbr", host="s1")),
         (QueueDialog, "enter", pfifo(100)),
         (QueueDialog, "tab 2 0 enter", pfifo(20)),
-        (
-            QueueDialog,
-            "b enter",
-            SetQdisc(qdisc=Qdisc(kind="bfifo", options={"limit": 150_000})),
-        ),
+        (QueueDialog, "b enter", SetQdisc(qdisc=Qdisc(kind="bfifo", options={"limit": 150_000}))),
         (
             QueueDialog,
             "t enter",

@@ -15,13 +15,7 @@ from ccplay.analysis.results import Result
 from ccplay.errors import UnsupportedError
 from ccplay.evaluation import evaluating
 from ccplay.evaluation.criteria import Subject, criterion_result, judge, load_criterion
-from ccplay.evaluation.evaluating import (
-    Planned,
-    Wanted,
-    evaluate_on_screen,
-    fill_row,
-    waiting_row,
-)
+from ccplay.evaluation.evaluating import Planned, Wanted, evaluate_on_screen, fill_row, waiting_row
 from ccplay.scenario.library import criteria
 from ccplay.stream.sources import Source
 from ccplay.ui.evaluation_table import EvaluationBoard, EvaluationTable

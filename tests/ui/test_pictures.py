@@ -159,10 +159,7 @@ def _here(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
         ("--picture 0:29 --out a.svg", {"a.svg"}),
         ("--picture 5 --picture 0:29 --out a.png", {"a-00m05.0s.png", "a-00m29.0s.png"}),
         ("--cast a.cast --from 20 --to 21", {"a.cast"}),
-        (
-            "--picture 5 --out a.svg --cast a.cast --at 35.5 --size 80x24",
-            {"a.svg", "a.cast"},
-        ),
+        ("--picture 5 --out a.svg --cast a.cast --at 35.5 --size 80x24", {"a.svg", "a.cast"}),
     ],
 )
 def test_files_are_written_without_a_terminal_and_named_on_stdout(

@@ -51,9 +51,7 @@ async def test_a_mutant_is_drawn(tmp_path: Path) -> None:
     assert drawn > 15
 
 
-async def test_a_network_without_hosts_and_traffic_without_sweeps_are_drawn(
-    tmp_path: Path,
-) -> None:
+async def test_a_network_without_hosts_and_traffic_without_sweeps_are_drawn(tmp_path: Path) -> None:
     path = recording(tmp_path / "x", [{"event": "ready", "t": 0}, flow(1), flow(2, 3.0)])
     session = Session(ReplaySource(REAL))
     app = CcplayApp(session)

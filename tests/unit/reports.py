@@ -3,13 +3,7 @@
 from msgspec.structs import replace
 
 from ccplay.analysis.metrics import metrics_of
-from ccplay.analysis.results import (
-    CaseResult,
-    CaseStatistics,
-    Check,
-    Checkpoint,
-    Result,
-)
+from ccplay.analysis.results import CaseResult, CaseStatistics, Check, Checkpoint, Result
 from ccplay.analysis.statistics import statistic
 from ccplay.analysis.trust import HealthResult
 from ccplay.report.data.material import Material, Run

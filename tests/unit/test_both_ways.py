@@ -85,18 +85,9 @@ TAKEN = """
             '{ at = "0 s", do = "start-flow", dst = "h4", senders = 9 }',
             "9 senders to h4: the network has 3 other hosts",
         ),
-        (
-            TAKEN,
-            'the name "1-back" is taken',
-        ),
-        (
-            '{ at = "0 s", do = "start-flow", via = ["spine1"] }',
-            'no router "spine1"',
-        ),
-        (
-            '{ at = "0 s", do = "start-flow", via = "r" }',
-            "must be a list of names",
-        ),
+        (TAKEN, 'the name "1-back" is taken'),
+        ('{ at = "0 s", do = "start-flow", via = ["spine1"] }', 'no router "spine1"'),
+        ('{ at = "0 s", do = "start-flow", via = "r" }', "must be a list of names"),
         (
             '{ at = "0 s", do = "start-ping" }, { at = "1 s", do = "set-path", traffic = "p1" }',
             'no traffic "p1" with a path is ever started',

@@ -64,10 +64,7 @@ def test_a_locale_without_unicode_gets_plain_ascii(encoding: str, able: bool) ->
         ),
         ("run mine.bpf.c", "is not a scenario; offer your own algorithm with ccplay --algo"),
         ("run runs", "Is a directory; the scenario that was run there is runs/scenario.toml"),
-        (
-            "run --algorithm mine",
-            "--algorithm mine: no such file; did you mean mine.bpf.c?",
-        ),
+        ("run --algorithm mine", "--algorithm mine: no such file; did you mean mine.bpf.c?"),
         (
             "run --algorithm ./no.txt",
             "no.txt: an algorithm is named after its file, NAME.bpf.c: 'no.txt' is not a valid",

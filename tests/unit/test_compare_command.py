@@ -62,9 +62,7 @@ def test_two_directories_of_runs(capsys: pytest.CaptureFixture[str]) -> None:
 
 
 @pytest.mark.usefixtures("folder")
-def test_a_recording_and_the_only_case_of_a_directory(
-    capsys: pytest.CaptureFixture[str],
-) -> None:
+def test_a_recording_and_the_only_case_of_a_directory(capsys: pytest.CaptureFixture[str]) -> None:
     """Nobody can say of one run whether it differs clearly."""
     assert main(["compare", "a.ccplay", "one", "--json"]) == 0
     case = json.loads(capsys.readouterr().out)["cases"][0]

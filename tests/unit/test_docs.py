@@ -111,10 +111,7 @@ def test_the_reference_leaves_nothing_out() -> None:
     expected = {
         "commands": list(cli.COMMANDS),
         "keys": list(REMAPPABLE),
-        "settings": [
-            *today,
-            *(each["properties"]["do"]["const"] for each in step),
-        ],
+        "settings": [*today, *(each["properties"]["do"]["const"] for each in step)],
         "metrics": [*CaseResult.__struct_fields__, *QueueResult.__struct_fields__],
         "plots": list(PLOTS),
         "variables": [name for known in VARIABLES.values() for name in known],

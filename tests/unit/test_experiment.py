@@ -206,11 +206,7 @@ async def test_a_first_lab_that_does_not_start_ends_those_beside_it(run: Run) ->
 @pytest.mark.parametrize(
     ("wanted", "kind", "told"),
     [
-        (
-            RunOptions(repeats=2, record=Path("x")),
-            UsageError,
-            "--record keeps a single run",
-        ),
+        (RunOptions(repeats=2, record=Path("x")), UsageError, "--record keeps a single run"),
         (RunOptions(jobs=2, record=Path("x")), UsageError, "--record keeps a single run"),
         (RunOptions(until_ci=0.1), ScenarioError, "mine.toml: metrics: case .* has none"),
         (RunOptions(until_ci=0.1, metric="goodput_bp"), UsageError, 'did you mean "goodput_bps"'),

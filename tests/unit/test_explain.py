@@ -95,10 +95,7 @@ def test_a_reduction_that_follows_no_rule_is_given_none(found: Cut) -> None:
             "queue r1->r2 marked 1 packet, counting all traffic.",
         ),
         (cut(ca_state=2), ""),
-        (
-            cut(lossy=(("a->b", 0.01),)),
-            "before; a->b loses 1 % on purpose.",
-        ),
+        (cut(lossy=(("a->b", 0.01),)), "before; a->b loses 1 % on purpose."),
         (cut(), "No observed queue on its path dropped"),
     ],
 )

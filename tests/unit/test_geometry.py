@@ -146,5 +146,5 @@ def test_hosts_of_one_router_stand_side_by_side() -> None:
     cables = [("a", "b"), *((host, host[0]) for host in hosts)]
     written = WrittenNetwork(hosts=hosts, routers=routers, cables=cables)
     assert layout(plan(Topology(kind="written", written=written))).tiers[-1] == [
-        *("a1", "a2", "b1", "b2"),
+        *("a1", "a2", "b1", "b2")
     ]

@@ -106,9 +106,7 @@ def test_groups_have_the_flows_of_an_algorithm(state: LabState) -> None:
     assert [name for name in lineup.choices(view) if name in state.flows] == ["1", "4"]
 
 
-def test_the_selected_flow_is_on_top_and_the_others_are_dimmed_in_a_crowd(
-    state: LabState,
-) -> None:
+def test_the_selected_flow_is_on_top_and_the_others_are_dimmed_in_a_crowd(state: LabState) -> None:
     pens = [each.pen for each in PANES["rtt"].traces(seen(state, selected="2")) if each.pen.glyph]
     assert [pen.dim for pen in pens] == [True, True, True, True, False]
     few = [each.pen for each in PANES["rtt"].traces(seen(state, text="reno")) if each.pen.glyph]

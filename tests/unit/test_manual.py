@@ -81,10 +81,7 @@ def test_an_older_command_prints_what_the_new_one_prints(
 
 @pytest.mark.parametrize("kind", ["scenario", "lesson", "discipline"])
 def test_a_template_has_no_mistake_and_overwrites_nothing(
-    kind: str,
-    tmp_path: Path,
-    monkeypatch: pytest.MonkeyPatch,
-    capsys: pytest.CaptureFixture[str],
+    kind: str, tmp_path: Path, monkeypatch: pytest.MonkeyPatch, capsys: pytest.CaptureFixture[str]
 ) -> None:
     monkeypatch.chdir(tmp_path)
     assert main(["new", kind, "first"]) == 0

@@ -52,7 +52,7 @@ def test_a_network_without_a_scenario_gets_some_flows() -> None:
     assert case.build.links["edge"].rate == 5_000_000
     flows = [step.command for step in case.timeline if isinstance(step.command, StartFlow)]
     assert [(each.src, each.dst) for each in flows] == [
-        *(("h1", "h9"), ("h2", "h10"), ("h3", "h11"), ("h4", "h12")),
+        *(("h1", "h9"), ("h2", "h10"), ("h3", "h11"), ("h4", "h12"))
     ]
     assert len(flows) == MOST_FLOWS
     assert trial('{ kind = "linear" }').text.count("start-flow") == 1

@@ -39,10 +39,7 @@ ALLOWED = {
     ("files/writing.py", "path.rename"): "of whole directories",
     ("files/writing.py", "made.rename"): "of whole directories",
     ("files/writing.py", "aside.rename"): "of whole directories",
-    (
-        "lab/netns.py",
-        "Path('/proc/sys', *key.split('.')).write_text",
-    ): "a setting of the kernel",
+    ("lab/netns.py", "Path('/proc/sys', *key.split('.')).write_text"): "a setting of the kernel",
     ("traffic/flow/transfer.py", "(_SYSCTLS / name).write_text"): "a setting of the kernel",
     ("lab/child.py", "os.fdopen"): "a pipe",
     ("lab/packet_loop.py", "os.open"): "/dev/null",

@@ -10,14 +10,7 @@ from ccplay.analysis.results import CaseResult
 from ccplay.analysis.summary import summarise
 from ccplay.errors import LabError
 from ccplay.experiment.plan import FixedSchedule, plan_runs
-from ccplay.experiment.pool import (
-    Attempt,
-    LocalWorker,
-    Pool,
-    StartLimit,
-    Worker,
-    Workers,
-)
+from ccplay.experiment.pool import Attempt, LocalWorker, Pool, StartLimit, Worker, Workers
 from ccplay.experiment.trial import RunOutcome
 from ccplay.model.commands import Build
 from ccplay.state.lab_state import LabState

@@ -52,11 +52,7 @@ def test_each_value_is_a_row_of_the_export() -> None:
 
 
 @pytest.mark.parametrize(
-    "own",
-    [
-        {"codel_count": [1]},
-        {f"v{n}": [1, 1] for n in range(2 * MOST_VARIABLES + 1)},
-    ],
+    "own", [{"codel_count": [1]}, {f"v{n}": [1, 1] for n in range(2 * MOST_VARIABLES + 1)}]
 )
 def test_what_does_not_fit_the_queues_is_refused(own: dict[str, list[int | None]]) -> None:
     with pytest.raises(WireError):

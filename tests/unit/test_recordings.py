@@ -225,9 +225,7 @@ def streams(draw: st.DrawFn) -> list[Event | UnknownEvent]:
 
 @settings(max_examples=200, deadline=None)
 @given(stream=streams())
-def test_any_stream_means_the_same_when_read_again(
-    stream: Sequence[Event | UnknownEvent],
-) -> None:
+def test_any_stream_means_the_same_when_read_again(stream: Sequence[Event | UnknownEvent]) -> None:
     with tempfile.TemporaryDirectory() as folder:
         path = written(Path(folder) / "x.ccplay", stream)
         assert everything(read_recording(path)) == everything(folded(*stream))

@@ -16,14 +16,7 @@ from ccplay.report.data.findings import distribution, together
 from ccplay.report.data.material import MatrixAxis, axes, number
 from ccplay.report.data.naming import Unit
 from ccplay.scenario.values import Published
-from tests.unit.reports import (
-    PUBLISHED,
-    case_result,
-    case_statistics,
-    experiment,
-    matrix,
-    variants,
-)
+from tests.unit.reports import PUBLISHED, case_result, case_statistics, experiment, matrix, variants
 
 pytest.importorskip("matplotlib")
 

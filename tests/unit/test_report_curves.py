@@ -112,14 +112,7 @@ def switching(seconds: float) -> Flow:
     timeline = Timeline()
     names = ("ca_state", "cwnd", "ssthresh", "srtt_us")
     every = {name: Series(timeline) for name in names}
-    flow = Flow(
-        name="1",
-        src="h1",
-        dst="h2",
-        cc="bbr",
-        started=0.0,
-        series=every,
-    )
+    flow = Flow(name="1", src="h1", dst="h2", cc="bbr", started=0.0, series=every)
     for third, cc in enumerate(("reno", "cubic.bpf", "bbr")):
         flow.cc_changes.append((third * seconds / 3, cc))
     for number in range(round(seconds * 50)):

@@ -13,14 +13,7 @@ from msgspec.structs import replace
 from ccplay.errors import UsageError
 from ccplay.stream.sinks import Recorder
 from tests.ui.synthetic import stream
-from tests.unit.reports import (
-    HOSTILE,
-    PUBLISHED,
-    case_statistics,
-    experiment,
-    material,
-    variants,
-)
+from tests.unit.reports import HOSTILE, PUBLISHED, case_statistics, experiment, material, variants
 
 pytest.importorskip("matplotlib")
 

@@ -92,10 +92,7 @@ def test_steps_set_classes_and_a_classs_queue() -> None:
     ("text", "told"),
     [
         ("links.bottleneck.classes = 3", "x.toml:5: links.bottleneck.classes: must be a list"),
-        (
-            "links.bottleneck.classes = [{ share = '5 %' }]",
-            "classes[0]: name is missing",
-        ),
+        ("links.bottleneck.classes = [{ share = '5 %' }]", "classes[0]: name is missing"),
         ("links.bottleneck.classes = [{ name = 'a', share = 0.5 }]", "[0].share: 0.5 has no unit"),
         ("links.bottleneck.classes = [{ name = 'a', share = '0 %' }]", "must be from 1 % to 100 %"),
         (f"links.bottleneck.classes = {TWO}".replace(TAKEN, ""), "classes[0]: traffic is missing"),
@@ -158,10 +155,7 @@ def test_captures_asked_for_come_first_under_names_of_their_own() -> None:
     scenario = read(steps("do = 'start-capture', capture = 'c1'"))
     (case,) = captured(scenario, ["bottleneck", "h1-r"]).cases
     commands = [step.command for step in case.timeline]
-    assert commands[:2] == [
-        StartCapture(capture="c2"),
-        StartCapture(capture="c3", link="h1-r"),
-    ]
+    assert commands[:2] == [StartCapture(capture="c2"), StartCapture(capture="c3", link="h1-r")]
     assert [step.at_s for step in case.timeline] == [0.0, 0.0, 1.0]
     with pytest.raises(UsageError, match="there is no link"):
         captured(scenario, ["h1-h9"])

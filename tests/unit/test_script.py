@@ -142,10 +142,7 @@ def test_what_starts_shortly_after_is_in_the_first_command_with_its_moments() ->
 
     Otherwise preparing a flow would take longer than its jitter of some milliseconds.
     """
-    later = [
-        Step(1.0, Mark(text="a"), number=3),
-        Step(1.2, StartFlow(flow="4"), number=4),
-    ]
+    later = [Step(1.0, Mark(text="a"), number=3), Step(1.2, StartFlow(flow="4"), number=4)]
     on_time = Step(1.0, StartFlow(flow="3"), number=5)
     steps = [
         Step(0.07, StartFlow(flow="1")),

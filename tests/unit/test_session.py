@@ -127,11 +127,7 @@ async def test_an_answer_carries_the_moment_at_which_its_step_was_due(tmp_path: 
     session = Session(source, sinks=[Recorder(path)], script=Steps())
     await session.run()
     moments = [(each.command, each.due) for each in session.state.applied]
-    assert moments == [
-        (Mark(text="a"), 1.0),
-        (Mark(text="renewed"), None),
-        (Mark(text="b"), 1.1),
-    ]
+    assert moments == [(Mark(text="a"), 1.0), (Mark(text="renewed"), None), (Mark(text="b"), 1.1)]
     assert session.unanswered == ()
     assert [each.due for each in read_recording(path).applied] == [1.0, None, 1.1]
 

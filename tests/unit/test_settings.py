@@ -107,10 +107,7 @@ def test_files_are_loaded_with_settings(tmp_path: Path) -> None:
             "links.r->h2.delay=3 ms",
             "--set links.r->h2.delay: the matrix sets it in every case: use --set matrix.delay.",
         ),
-        (
-            "links.r->h2.delay.x=3 ms",
-            "use --set matrix.delay.values=[…]",
-        ),
+        ("links.r->h2.delay.x=3 ms", "use --set matrix.delay.values=[…]"),
         ("hosts.h2.cc=bbr", 'use --set matrix."hosts.h2.cc"=[…]'),
         (
             'matrix.delay.values="5 ms"',

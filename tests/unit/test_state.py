@@ -6,14 +6,7 @@ import pytest
 from msgspec.structs import replace
 
 from ccplay.model.commands import ChangeMark, Mark, RemoveMark, SetCongestionControl
-from ccplay.model.events import (
-    Applied,
-    CaptureEnded,
-    CaptureStarted,
-    Failed,
-    LinkChanged,
-    Ready,
-)
+from ccplay.model.events import Applied, CaptureEnded, CaptureStarted, Failed, LinkChanged, Ready
 from ccplay.model.samples import Sweep
 from ccplay.model.series import Series
 from ccplay.model.values import LinkSetting

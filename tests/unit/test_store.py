@@ -44,9 +44,7 @@ def finish(store: Store, run: PlannedRun) -> CaseResult:
     """Keep a run that measured nothing."""
     store.recording(run).write_bytes(b"the stream\n")
     result = replace(
-        summarise(LabState(), run.case.name),
-        repeat=run.repeat,
-        recording=store.recording_name(run),
+        summarise(LabState(), run.case.name), repeat=run.repeat, recording=store.recording_name(run)
     )
     store.keep(run, result, None, 1.0, [])
     gathering = CollectedRuns(store.scenario)

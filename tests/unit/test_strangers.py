@@ -29,13 +29,7 @@ from ccplay.experiment.plan import CollectedRuns, plan_runs
 from ccplay.experiment.store import Store, indexed, read_run_directory
 from ccplay.model import blocks
 from ccplay.model.events import Log
-from ccplay.model.samples import (
-    QdiscRows,
-    Sweep,
-    Sweeps,
-    TcpRows,
-    TcpSamples,
-)
+from ccplay.model.samples import QdiscRows, Sweep, Sweeps, TcpRows, TcpSamples
 from ccplay.report.data import export
 from ccplay.report.data.export import TABLES
 from ccplay.report.data.report_tables import tables

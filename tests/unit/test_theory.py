@@ -24,14 +24,7 @@ def flow_of(rows: Iterable[Row | None], cc: str = "cubic", rtt_s: float = RTT_S)
     timeline = Timeline()
     names = ("ca_state", "cwnd", "ssthresh", "srtt_us")
     series = {name: Series(timeline) for name in names}
-    flow = Flow(
-        name="1",
-        src="h1",
-        dst="h2",
-        cc=cc,
-        started=0.0,
-        series=series,
-    )
+    flow = Flow(name="1", src="h1", dst="h2", cc=cc, started=0.0, series=series)
     flow.cc_changes.append((0.0, cc))
     add(flow, rows, rtt_s)
     return flow
@@ -137,12 +130,7 @@ def test_fast_convergence_lowers_w_max_where_it_is_below_the_one_before() -> Non
 
 def test_a_second_reduction_within_recovery_starts_from_ssthresh() -> None:
     """A second reduction starts from ssthresh: Recovery ended and began between two sweeps."""
-    rows: list[Row] = [
-        (OPEN, 100, 50),
-        (RECOVERY, 80, 70),
-        (RECOVERY, 60, 49),
-        (OPEN, 49, 49),
-    ]
+    rows: list[Row] = [(OPEN, 100, 50), (RECOVERY, 80, 70), (RECOVERY, 60, 49), (OPEN, 49, 49)]
     (epoch,) = theory_of(flow_of(rows)).epochs
     assert epoch.cwnd_prior == 70
     assert epoch.w_max == pytest.approx(59.5)

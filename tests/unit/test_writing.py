@@ -34,11 +34,7 @@ from ccplay.model.network import Network, Topology
 from ccplay.model.quantities import RATE, SHARE, SWITCH, Field, fields_of
 from ccplay.model.texts import CONGESTION_CONTROLS
 from ccplay.model.topologies import plan
-from ccplay.model.values import (
-    LinkSetting,
-    Qdisc,
-    TrafficClass,
-)
+from ccplay.model.values import LinkSetting, Qdisc, TrafficClass
 from ccplay.scenario.library import find, shipped
 from ccplay.scenario.reading import load, parse
 from ccplay.scenario.rules import admitted, rerun
@@ -312,9 +308,7 @@ def test_what_is_written_is_read_back(played: tuple[Build, list[Applied]]) -> No
     assert lasted - 0.001 <= case.duration_s <= lasted + 1
 
 
-def test_a_session_of_too_many_steps_is_refused_as_a_whole(
-    monkeypatch: pytest.MonkeyPatch,
-) -> None:
+def test_a_session_of_too_many_steps_is_refused_as_a_whole(monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.setattr("ccplay.scenario.timeline.MOST_STEPS", 2)
     marks = [Applied(t=READY_AT + n, command=Mark(text="here")) for n in range(3)]
     with pytest.raises(ScenarioError, match="more than 2 steps"):

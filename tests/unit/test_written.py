@@ -44,7 +44,7 @@ def test_nodes_links_and_their_settings_are_those_of_the_file() -> None:
     assert network.hosts == ["a", "b"]
     assert network.routers == ["x", "y", "z-1"]
     assert [f"{there.src} {there.dst}" for there, _ in network.cables] == [
-        *("a x", "x y", "y z-1", "x z-1", "y b"),
+        *("a x", "x y", "y z-1", "x z-1", "y b")
     ]
     assert network.observed == ["x->y", "y->x"], "where routers send and there is a rate"
     assert [link.name for link in network.path("a", "b")] == ["a->x", "x->y", "y->b"]
@@ -61,9 +61,7 @@ def test_without_any_rate_every_router_s_egress_is_observed_what_traffic_crosses
         Topology(
             kind="written",
             written=WrittenNetwork(
-                hosts=["a", "b"],
-                routers=["x", "y"],
-                cables=[("b", "y"), ("x", "y"), ("a", "x")],
+                hosts=["a", "b"], routers=["x", "y"], cables=[("b", "y"), ("x", "y"), ("a", "x")]
             ),
         )
     )

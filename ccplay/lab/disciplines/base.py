@@ -26,16 +26,7 @@ MTU = 1514
 class Packet:
     """One packet, with all that a discipline may know of it."""
 
-    __slots__ = (
-        "arrived",
-        "destination",
-        "dscp",
-        "ecn",
-        "flow",
-        "length",
-        "number",
-        "source",
-    )
+    __slots__ = ("arrived", "destination", "dscp", "ecn", "flow", "length", "number", "source")
 
     def __init__(
         self,

@@ -314,10 +314,7 @@ class CAKE(Discipline):
 
         def retire(flow: CakeFlow) -> None:
             del tin.flows[flow.key]
-            for hosts, host in (
-                (tin.sources, flow.source),
-                (tin.destinations, flow.destination),
-            ):
+            for hosts, host in ((tin.sources, flow.source), (tin.destinations, flow.destination)):
                 hosts[host] -= 1
                 if not hosts[host]:
                     del hosts[host]

@@ -27,14 +27,7 @@ _MAX_BURST_S = 0.150
 MARK_ECN_THRESHOLD = 0.1
 """Probability above which ECN-capable packets are dropped rather than marked; section 5.1."""
 
-_SCALES = (
-    (0.000001, 2048),
-    (0.00001, 512),
-    (0.0001, 128),
-    (0.001, 32),
-    (0.01, 8),
-    (0.1, 2),
-)
+_SCALES = ((0.000001, 2048), (0.00001, 512), (0.0001, 128), (0.001, 32), (0.01, 8), (0.1, 2))
 """Probabilities, and the divisor of a step below each of them; sections 4.2 and 5.6."""
 
 _HIGH_DELAY_S = 0.25

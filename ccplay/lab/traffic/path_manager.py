@@ -208,9 +208,7 @@ IPPROTO_MPTCP = 262
 
 _SYSCTLS = Path("/proc/sys/net/mptcp")
 _SUMMARY = "flows over several paths: one connection of several subflows (RFC 8684)"
-_SCHEDULERS = {
-    "default": "the subflow that is expected to deliver first",
-}
+_SCHEDULERS = {"default": "the subflow that is expected to deliver first"}
 """Effect of each of Linux's own schedulers in one line."""
 
 

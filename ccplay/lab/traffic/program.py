@@ -253,12 +253,7 @@ class Program:
 
     @classmethod
     async def start(
-        cls,
-        namespace: Namespace,
-        argv: Sequence[str],
-        name: str = "",
-        *,
-        held: Held | None = None,
+        cls, namespace: Namespace, argv: Sequence[str], name: str = "", *, held: Held | None = None
     ) -> Self:
         """Start ``argv`` in the namespace. Raises ``LabError`` if nsenter(1) is not installed.
 

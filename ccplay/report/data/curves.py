@@ -342,11 +342,7 @@ def moved(state: LabState, start: float, end: float, interval_s: float) -> list[
 
 
 def _within(
-    kind: str,
-    name: str,
-    ran: tuple[float, float],
-    edges: Sequence[float],
-    amounts: Sequence[float],
+    kind: str, name: str, ran: tuple[float, float], edges: Sequence[float], amounts: Sequence[float]
 ) -> Moved:
     """Return the bytes in those intervals in which the traffic ran."""
     inside = [place for place, (a, b) in enumerate(pairwise(edges)) if b > ran[0] and a < ran[1]]

@@ -111,12 +111,7 @@ COLUMNS: dict[str, dict[str, Cells]] = {
         "dropped_packets": "whole",
         "lost_packets": "whole",
     },
-    "sojourn-times": {
-        "link": "text",
-        "qdisc": "text",
-        "upto_us": "whole",
-        "packets": "whole",
-    },
+    "sojourn-times": {"link": "text", "qdisc": "text", "upto_us": "whole", "packets": "whole"},
     "events": {"kind": "text", "text": "text"},
     "variables": {"flow": "text", "cc": "text", "variable": "text", "value": "real"},
     "queue-variables": {"link": "text", "qdisc": "text", "variable": "text", "value": "real"},
@@ -132,8 +127,7 @@ def schemas(material: Material) -> dict[str, Schema]:
     first = first_columns(material)
     return {
         name: Schema(
-            name,
-            {**first, "t_s": "real", **{name: own[name] for name in own if name not in first}},
+            name, {**first, "t_s": "real", **{name: own[name] for name in own if name not in first}}
         )
         for name, own in COLUMNS.items()
     }

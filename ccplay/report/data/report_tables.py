@@ -122,12 +122,7 @@ def _numbers(values: Sequence[float]) -> str | None:
 
 def _statistics(result: Result) -> list[dict[str, Cell]]:
     return [
-        {
-            "case": case.name,
-            **case.parameters,
-            "figure": metric,
-            **_statistic_cells(found),
-        }
+        {"case": case.name, **case.parameters, "figure": metric, **_statistic_cells(found)}
         for case in result.statistics
         for metric, found in case.metrics.items()
     ]

@@ -158,12 +158,7 @@ _VALUE_IN = 0.3
 """Inches left free behind the longest bar for its value."""
 _OURS_IN = 0.22
 """Inches left free in addition for the word "ours" if the chart has published values."""
-_ERROR: dict[str, Any] = {
-    "elinewidth": 0.8,
-    "capsize": 2.2,
-    "capthick": 0.8,
-    "label": INTERVAL,
-}
+_ERROR: dict[str, Any] = {"elinewidth": 0.8, "capsize": 2.2, "capthick": 0.8, "label": INTERVAL}
 _SPREAD: dict[str, Any] = {"elinewidth": 3.0, "capsize": 0, "alpha": 0.35, "label": "_spread"}
 
 

@@ -615,11 +615,7 @@ def _reporting(ground: Ground, line: Line) -> None:
 
 Drawer: TypeAlias = Callable[[Ground, Line], None]
 
-_DRAWERS: Mapping[Subject | None, Drawer] = {
-    "flow": _flows,
-    "queue": _queue,
-    None: _reporting,
-}
+_DRAWERS: Mapping[Subject | None, Drawer] = {"flow": _flows, "queue": _queue, None: _reporting}
 """Drawers by subject; None stands for flows and queues with own values. Other traffic has one."""
 
 

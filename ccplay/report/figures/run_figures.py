@@ -405,12 +405,7 @@ def _head(axes: Axes, panel: Panel, handles: Sequence[Artist], columns: int) -> 
             bbox={"facecolor": "white", "edgecolor": "none", "pad": 0.6},
         )
     if handles:
-        axes.legend(
-            handles=list(handles),
-            loc="lower right",
-            bbox_to_anchor=(1, 1),
-            ncols=columns,
-        )
+        axes.legend(handles=list(handles), loc="lower right", bbox_to_anchor=(1, 1), ncols=columns)
 
 
 def _fit(handles: Sequence[Artist], width_in: float) -> tuple[int, int]:

@@ -56,16 +56,7 @@ DROP = "#b3002d"
 ECN = "#7a3e9d"
 OTHER = "#4a4a4a"
 
-FLOWS = (
-    "#0072b2",
-    "#d55e00",
-    "#009e73",
-    "#b65a8f",
-    "#56b4e9",
-    "#e69f00",
-    "#7f4f24",
-    "#000000",
-)
+FLOWS = ("#0072b2", "#d55e00", "#009e73", "#b65a8f", "#56b4e9", "#e69f00", "#7f4f24", "#000000")
 """Colours of flows, after M. Okabe, K. Ito: Color Universal Design, 2008; for white paper, yellow
 is replaced by brown, and purple is darker."""
 CASES = (
@@ -154,11 +145,7 @@ class Inks:
 
     def __init__(self, names: Iterable[str], colours: Sequence[str] = FLOWS) -> None:
         self._inks = {
-            name: Ink(
-                colours[i % len(colours)],
-                DASHES[i % len(DASHES)],
-                MARKERS[i % len(MARKERS)],
-            )
+            name: Ink(colours[i % len(colours)], DASHES[i % len(DASHES)], MARKERS[i % len(MARKERS)])
             for i, name in enumerate(dict.fromkeys(names))
         }
 

@@ -123,10 +123,7 @@ class _WatchedSession:
 
 
 async def serve(
-    path: Path,
-    place: WebAddress,
-    ready: Callable[[Served], None],
-    count: Callable[[int], None],
+    path: Path, place: WebAddress, ready: Callable[[Served], None], count: Callable[[int], None]
 ) -> None:
     """Serve the session on the socket at ``path`` until it ends, and those that follow it there.
 

@@ -169,11 +169,7 @@ TABLES = (
 )
 
 
-METRICS = {
-    "bytes": "bytes that arrived",
-    "rate_bps": "download rate",
-    "seconds": "download time",
-}
+METRICS = {"bytes": "bytes that arrived", "rate_bps": "download rate", "seconds": "download time"}
 """Names of a download's metrics."""
 
 

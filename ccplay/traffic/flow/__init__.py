@@ -108,9 +108,7 @@ class StartFlow(StartRoutedTraffic, frozen=True):
     mptcp: Annotated[
         bool,
         Field(
-            FLAG,
-            "Use Multipath TCP: one connection of several subflows (RFC 8684)",
-            label="MPTCP",
+            FLAG, "Use Multipath TCP: one connection of several subflows (RFC 8684)", label="MPTCP"
         ),
     ] = False
     subflows: Annotated[

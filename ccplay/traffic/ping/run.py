@@ -124,11 +124,7 @@ class RunningPing(Running):
             raise
         self._emit(
             PingStarted(
-                t=began,
-                ping=self.name,
-                src=self.src,
-                dst=self.dst,
-                interval_s=command.interval_s,
+                t=began, ping=self.name, src=self.src, dst=self.dst, interval_s=command.interval_s
             )
         )
         self._attending = asyncio.create_task(self._attend())

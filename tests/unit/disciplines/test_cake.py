@@ -14,8 +14,7 @@ def shares(mode: str, load: dict[tuple[int, int, int], int]) -> Counter[int]:
     queue = discipline("cake", flow_mode=mode)
     for (flow, source, destination), count in load.items():
         arrive(
-            queue,
-            (packet(flow=flow, source=source, destination=destination) for _ in range(count)),
+            queue, (packet(flow=flow, source=source, destination=destination) for _ in range(count))
         )
     sent = Counter[int]()
     for _ in range(300):
@@ -25,10 +24,7 @@ def shares(mode: str, load: dict[tuple[int, int, int], int]) -> Counter[int]:
     return sent
 
 
-FIVE_TO_ONE = {
-    **{(flow, 1, 9): 200 for flow in range(5)},
-    (10, 2, 8): 200,
-}
+FIVE_TO_ONE = {**{(flow, 1, 9): 200 for flow in range(5)}, (10, 2, 8): 200}
 """Load in which host 1 has five flows and host 2 has one."""
 
 

@@ -81,10 +81,7 @@ def test_drr_shares_between_hosts_however_many_flows_they_have() -> None:
     The nine flows have small packets, the single one has full-sized ones.
     """
     queue = discipline("drr", flows=2, by="source")
-    arrive(
-        queue,
-        (packet(200, flow=each % 9, source=1, number=each) for each in range(900)),
-    )
+    arrive(queue, (packet(200, flow=each % 9, source=1, number=each) for each in range(900)))
     arrive(queue, (packet(flow=99, source=2, number=1000 + each) for each in range(90)))
     sent = {1: 0, 2: 0}
     for _ in range(300):

@@ -119,11 +119,7 @@ def test_a_page_begins_with_the_network_of_the_file(opened: Opened) -> None:
     )
     course.run()
     found = lab.pass_time(6.0)
-    assert found == [
-        StopFlow(flow="9"),
-        SetQdisc(link="r1->r2", qdisc=PFIFO),
-        StartFlow(flow="a"),
-    ]
+    assert found == [StopFlow(flow="9"), SetQdisc(link="r1->r2", qdisc=PFIFO), StartFlow(flow="a")]
 
 
 OWN_NETWORK = """
@@ -187,10 +183,7 @@ def test_the_next_page_opens_with_its_own_network(with_own_network: Opened) -> N
     lab.apply(HostChanged(t=9.0, host="s1", cc="reno"))
     course.reveal(lab.state)
     course.turn_page(1)
-    assert lab.pass_time(12.0) == [
-        StopFlow(flow="c"),
-        SetCongestionControl(host="s1", cc="cubic"),
-    ]
+    assert lab.pass_time(12.0) == [StopFlow(flow="c"), SetCongestionControl(host="s1", cc="cubic")]
     assert course.phase(lab.state.now) == "asking"
 
 

@@ -11,15 +11,7 @@ import pytest
 from ccplay.model.moving import SHIPPED, Trace
 from ccplay.trace import models
 from ccplay.trace.content import OPPORTUNITY, Content, steps
-from ccplay.trace.schedule import (
-    NEVER,
-    Bucket,
-    Course,
-    Opportunities,
-    RateSteps,
-    capacity,
-    charged,
-)
+from ccplay.trace.schedule import NEVER, Bucket, Course, Opportunities, RateSteps, capacity, charged
 from tests.unit.trace.mahimahi import departures
 
 _START = 1000.0

@@ -111,13 +111,7 @@ def test_no_hostile_body_is_passed_on_or_fails() -> None:
 
 
 @pytest.mark.parametrize(
-    "board",
-    [
-        None,
-        Board(),
-        replace(CHOICES, open=False),
-        replace(CHOICES, question=9),
-    ],
+    "board", [None, Board(), replace(CHOICES, open=False), replace(CHOICES, question=9)]
 )
 def test_a_closed_vote_takes_none(board: Board | None) -> None:
     source = Source(board)
