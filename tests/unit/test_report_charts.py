@@ -118,6 +118,19 @@ def test_a_chart_of_one_family_reports_of_which() -> None:
     assert only.title == "Checkpoint ratio"
 
 
+def test_families_of_other_axes_have_charts_of_their_own() -> None:
+    """As in the published figures, each with its own matrix."""
+    one = [replace(e, name=f"one, {e.name}") for e in matrix(("50 ms", "100 ms"), (10, 25, 300))]
+    two = [
+        replace(each, name=f"two, rate {rate}", parameters={"rate": rate})
+        for rate, each in enumerate(one[:2], 1)
+    ]
+    found = charts([*one, *two], [])
+    titles = [(e.title, e.axis.name) for e in found if e.title.startswith("Checkpoint ratio")]
+    assert titles == [("Checkpoint ratio, one", "limit"), ("Checkpoint ratio, two", "rate")]
+    assert len({each.name for each in found}) == len(found)
+
+
 def test_a_measurement_stands_behind_what_was_published_of_it() -> None:
     bars = [
         case_statistics(name, [case_result(name, 1, 0.5)], PUBLISHED)

@@ -231,11 +231,22 @@ def charts(cases: Sequence[CaseStatistics], runs: Sequence[CaseResult]) -> list[
     found = []
     for kind, metrics in kinds.items():
         having = [case for case in cases if any(metric in case.metrics for metric in metrics)]
-        if len(having) > 1 or any(case.runs > 1 for case in having):
-            made = _chart(kind, metrics, having, (singles, algorithms, _racers(runs)))
-            where = _only_family(having, cases)
-            found.append(replace(made, title=f"{made.title}, {where}") if where else made)
+        parts = _with_one_axis(having)
+        for some in parts:
+            if len(some) > 1 or any(case.runs > 1 for case in some):
+                made = _chart(kind, metrics, some, (singles, algorithms, _racers(runs)))
+                where = _only_family(some, cases)
+                made = replace(made, title=f"{made.title}, {where}") if where else made
+                name = f"{made.name}-{slug(where)}" if len(parts) > 1 else made.name
+                found.append(replace(made, name=name))
     return found
+
+
+def _with_one_axis(cases: Sequence[CaseStatistics]) -> list[list[CaseStatistics]]:
+    """Return cases in parts, each for one chart: those without its axis are apart."""
+    if not cases or all(_roles(cases)[0].name in place(case) for case in cases):
+        return [list(cases)]
+    return list(by_family(cases).values())
 
 
 def _only_family(having: Sequence[CaseStatistics], cases: Sequence[CaseStatistics]) -> str:
