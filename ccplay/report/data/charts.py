@@ -231,7 +231,9 @@ def charts(cases: Sequence[CaseStatistics], runs: Sequence[CaseResult]) -> list[
     found = []
     for kind, metrics in kinds.items():
         having = [case for case in cases if any(metric in case.metrics for metric in metrics)]
-        parts = _with_one_axis(having)
+        # Families without the chart's axis have charts of their own.
+        shared = not having or all(_roles(having)[0].name in place(case) for case in having)
+        parts = [having] if shared else list(by_family(having).values())
         for some in parts:
             if len(some) > 1 or any(case.runs > 1 for case in some):
                 made = _chart(kind, metrics, some, (singles, algorithms, _racers(runs)))
@@ -240,13 +242,6 @@ def charts(cases: Sequence[CaseStatistics], runs: Sequence[CaseResult]) -> list[
                 name = f"{made.name}-{slug(where)}" if len(parts) > 1 else made.name
                 found.append(replace(made, name=name))
     return found
-
-
-def _with_one_axis(cases: Sequence[CaseStatistics]) -> list[list[CaseStatistics]]:
-    """Return cases in parts, each for one chart: those without its axis are apart."""
-    if not cases or all(_roles(cases)[0].name in place(case) for case in cases):
-        return [list(cases)]
-    return list(by_family(cases).values())
 
 
 def _only_family(having: Sequence[CaseStatistics], cases: Sequence[CaseStatistics]) -> str:

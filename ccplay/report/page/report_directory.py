@@ -22,7 +22,7 @@ from ccplay.files import writing
 from ccplay.files.reading import read_regular
 from ccplay.report.data.charts import Chart, charts, families
 from ccplay.report.data.findings import TIMES, Distribution, together
-from ccplay.report.data.material import Material, as_written, axes, place, point, slug
+from ccplay.report.data.material import Material, MatrixAxis, as_written, axes, place, point, slug
 from ccplay.report.data.naming import in_order
 from ccplay.report.data.report_tables import tables
 from ccplay.report.data.writers import ReportTable
@@ -55,7 +55,7 @@ def overviews(
 def _trade_off(material: Material) -> Iterator[Overview]:
     """Yield goodput against self-inflicted delay, if links moved; a panel for each path."""
     cases = material.result.statistics
-    known = [axis.name for axis in axes(cases) if len(axis.values) > 1]
+    known = [axis.name for axis in _shared_axes(cases)]
     panels: dict[str, dict[str, list[tuple[float, float]]]] = {}
     for case in cases:
         where, names = place(case), known[: max(1, len(known) - 1)]
@@ -74,6 +74,13 @@ def _trade_off(material: Material) -> Iterator[Overview]:
             "all flows; dots: single runs; ellipses: their standard deviation.",
             partial(chart.draw_trade_off, panels),
         )
+
+
+def _shared_axes(cases: Sequence[CaseStatistics]) -> list[MatrixAxis]:
+    """Return the axes with several values; none if families of cases have axes of their own."""
+    found = [axis for axis in axes(cases) if len(axis.values) > 1]
+    names = {axis.name for axis in found}
+    return found if all(place(case).keys() >= names for case in cases) else []
 
 
 def _growth(material: Material, drawn: Sequence[RunDrawing]) -> Iterator[Overview]:
@@ -157,7 +164,7 @@ def _panels(
 
     Return the panels, and whether their lines have an order, as numbers have.
     """
-    known = [axis for axis in axes(cases) if len(axis.values) > 1]
+    known = _shared_axes(cases)
     if len(cases) <= _MOST_LINES or len(known) < 2:
         return [("", {case.name: by_case[case.name] for case in cases})], False
     split = min(known, key=lambda axis: len(axis.values))
