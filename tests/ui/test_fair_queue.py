@@ -1,5 +1,7 @@
 """One key puts CAKE on both directions of a line and takes it off; a mark says what that did."""
 
+from msgspec.structs import replace
+
 from ccplay.model.commands import SetQdisc
 from ccplay.model.events import Ready
 from ccplay.model.values import Feature
@@ -28,7 +30,10 @@ async def test_cake_is_taken_where_there_is_one() -> None:
     async with changed() as (app, _, pilot):
         hello = app.session.state.hello
         assert hello is not None
-        hello.capabilities.qdiscs.append(Feature("cake.py", True, "", ""))
+        # A list of its own: other tests share the lab's.
+        qdiscs = [*hello.capabilities.qdiscs, Feature("cake.py", True, "", "")]
+        known = replace(hello.capabilities, qdiscs=qdiscs)
+        app.session.state.hello = replace(hello, capabilities=known)
         await pilot.press("j")
         await until(pilot, lambda: bool(app.session.state.applied))
         command = app.session.state.applied[0].command
