@@ -130,26 +130,14 @@ class CcplayApp(OrderlyApp[int]):
         """Return the main screen."""
         return self.main
 
-    def notify(
-        self,
-        message: str,
-        *,
-        title: str = "",
-        severity: SeverityLevel = "information",
-        timeout: float | None = None,
-        markup: bool = False,
-    ) -> None:
-        """Show a toast, and keep its text for the list of events and messages.
-
-        The text is no markup, which could run actions when clicked, unless ``markup`` says so.
-        """
+    def keep_notice(self, message: str, severity: SeverityLevel) -> None:
+        """Keep the text of a toast for the list of events and messages."""
         kind = {"information": "info"}.get(severity, severity)
         notices = self.main.notices
         if notices and notices[-1].text == message:
             # A held key repeats its message many times a second.
             notices.pop()
         notices.append(LogEntry(self.session.state.now, kind, message))
-        super().notify(message, title=title, severity=severity, timeout=timeout, markup=markup)
 
     def open_url(self, url: str, *, new_tab: bool = True) -> None:
         """Open nothing: a browser would have the rights of a spectator's account, or of root."""

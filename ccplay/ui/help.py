@@ -10,7 +10,7 @@ from itertools import chain
 from typing import ClassVar
 
 from rich.cells import cell_len
-from rich.console import Console, Group, RenderableType
+from rich.console import Group, RenderableType
 from rich.segment import Segment
 from rich.style import Style
 from rich.table import Table
@@ -119,11 +119,18 @@ class OrderlyApp(AppWithOutput[Answer]):
         title: str = "",
         severity: SeverityLevel = "information",
         timeout: float | None = None,
-        markup: bool = True,
+        markup: bool = False,
     ) -> None:
-        """Show a toast."""
+        """Show a toast.
+
+        The text is no markup, which could run actions when clicked, unless ``markup`` says so.
+        """
+        self.keep_notice(message, severity)
         seconds = self.NOTIFICATION_TIMEOUT if timeout is None else timeout
         self.post_message(Notify(Notice(message, title, severity, seconds, markup)))
+
+    def keep_notice(self, message: str, severity: SeverityLevel) -> None:
+        """Keep the text of a toast; only apps with a list of messages do."""
 
     async def on_event(self, event: events.Event) -> None:
         """Queue what was typed; handle anything else at once."""
@@ -304,7 +311,9 @@ class LogLines(ScrollView):
         for words, ink in ((text, INKS[entry.kind]), (entry.detail, "muted")):
             style, pieces = Style.parse(look.colours[ink]), [words] if words else []
             if "\n" in words or cell_len(words) > room:
-                pieces = [each.plain for each in Text(words).wrap(Console(), room, overflow="fold")]
+                pieces = [
+                    each.plain for each in Text(words).wrap(self.app.console, room, overflow="fold")
+                ]
             for piece in pieces:
                 when = Segment(f"{clock} ", muted)
                 yield Strip([when, Segment(f"{sign} ", mark), Segment(piece, style)])
