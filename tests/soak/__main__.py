@@ -69,10 +69,15 @@ def _soak(tally: Tally, folder: Path, seconds: float, only: int | None) -> None:
         session.folder.mkdir()
         shutil.copy(latest, session.earlier)
         failed = len(tally.failures)
-        if number % _LONG_EVERY == 0:
-            session.long(seconds * _LONG)
-        else:
-            session.short()
+        try:
+            if number % _LONG_EVERY == 0:
+                session.long(seconds * _LONG)
+            else:
+                session.short()
+        except KeyboardInterrupt:
+            if session.terminal is not None:
+                session.terminal.abort()
+            raise
         tally.counts["sessions"] += 1
         if session.recording.exists():
             latest = folder / "latest.ccplay"

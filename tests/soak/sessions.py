@@ -60,6 +60,8 @@ class Session:
 
     def __post_init__(self) -> None:
         self.chance = random.Random(f"{self.tally.seed}-{self.number}")
+        self.terminal: Terminal | None = None
+        """Terminal of the program that runs or ran last."""
 
     def long(self, seconds: float) -> None:
         """Run a live screen for ``seconds`` and quit it."""
@@ -103,6 +105,7 @@ class Session:
 
     def _on_a_screen(self, words: list[str], seconds: float, how: Ending) -> None:
         terminal = Terminal(words, self.folder, self.chance.choice(("leader", "shell")))
+        self.terminal = terminal
         traces = Traces(terminal.marker)
         hands = Hands(terminal, self.chance, self.tally.counts)
         if self.chance.random() < 0.2:
@@ -132,7 +135,7 @@ class Session:
         )
         how, kind = chance.choice(ending.OF_RUNS), chance.choice(("leader", "shell"))
         words = ["run", str(scenario), "--record", str(self.recording)]
-        terminal = Terminal(words, self.folder, kind)
+        terminal = self.terminal = Terminal(words, self.folder, kind)
         traces = Traces(terminal.marker)
         deadline = time.monotonic() + START_S
         while not victims(terminal.marker, "lab") and time.monotonic() < deadline:
