@@ -14,7 +14,9 @@ from tests.unit.test_summary import HELLO
 LINKS = ["h1->r", "r->h2", "h2->r", "r->h1"]
 
 
-def run(least_us: int, *, backlog: int = 0, jitter_us: int = 0) -> LabState:
+def run(
+    least_us: int, *, backlog: int = 0, jitter_us: int = 0, reorder: float | None = None
+) -> LabState:
     """Return a second of one flow over 10 ms each way, whose kernel saw ``least_us``."""
     from msgspec.structs import replace
 
@@ -29,7 +31,7 @@ def run(least_us: int, *, backlog: int = 0, jitter_us: int = 0) -> LabState:
     state = folded(replace(HELLO, network=network))
     for name in LINKS:
         delay = 10_000 if name in ("r->h2", "r->h1") else 0
-        setting = LinkSetting(rate=1_000_000, delay_us=delay, jitter_us=jitter_us)
+        setting = LinkSetting(rate=1_000_000, delay_us=delay, jitter_us=jitter_us, reorder=reorder)
         state.apply(LinkChanged(t=0, link=name, setting=setting, offloads=False, delay_engine=""))
     state.apply(flow(1.0, "1"))
     for t in (1.1, 2.0):
@@ -75,6 +77,10 @@ def test_a_queue_that_was_empty_before_the_flow_began_explains_nothing_away() ->
 
 def test_jitter_leaves_no_base_to_compare_with() -> None:
     assert delay_off(run(60_000, jitter_us=1_000)) is None
+
+
+def test_packets_that_are_sent_ahead_skip_the_delay() -> None:
+    assert delay_off(run(100, reorder=0.05)) is None
 
 
 def test_a_window_that_no_path_holds_speaks_against_a_run() -> None:
