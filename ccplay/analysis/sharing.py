@@ -118,6 +118,7 @@ def _rounded(value: float | None) -> float | None:
 STARVED = 0.1
 """Share of a flow's fair share below which it starves; ours, since no RFC gives one."""
 _LEAST_LOSS = 0.01
+"""Loss as which every lower one counts in a harm."""
 _LEAST_ALONE_S = 2.0
 """Least seconds alone and together from which harm is computed."""
 _SETTLED = 0.8

@@ -406,7 +406,7 @@ def lab_opener(
     arguments: argparse.Namespace, *, grace_s: float = 10.0
 ) -> Callable[[Build], Source]:
     """Return a function that starts the requested lab; ``grace_s``, see ``LabSource``."""
-    import msgspec
+    from msgspec.structs import replace
 
     from ccplay.session import launch
     from ccplay.session.launch import WarmLabs
@@ -422,7 +422,7 @@ def lab_opener(
     labs = WarmLabs()
 
     def start(build: Build) -> Source:
-        build = msgspec.structs.replace(build, sample_hz=hz) if hz else build
+        build = replace(build, sample_hz=hz) if hz else build
         return LabSource(argv, build, boots=arguments.guest, grace_s=grace_s, start=labs.start)
 
     return start

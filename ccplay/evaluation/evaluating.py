@@ -14,6 +14,7 @@ from signal import SIGINT
 from typing import IO, TYPE_CHECKING, cast
 
 import msgspec
+from msgspec.structs import replace
 from rich.console import Console
 from rich.table import Table
 from rich.text import Text
@@ -270,7 +271,7 @@ def _evaluation(
     if wanted.baseline is None:
         return evaluation
     changes = list(compare(wanted.baseline, evaluation))
-    return msgspec.structs.replace(evaluation, changes=changes)
+    return replace(evaluation, changes=changes)
 
 
 def command_of(wanted: Wanted, planned: Planned) -> str:

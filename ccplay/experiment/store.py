@@ -24,6 +24,7 @@ from pathlib import Path
 from typing import Any, Self, TypeVar
 
 import msgspec
+from msgspec.structs import replace
 
 from ccplay.analysis import results
 from ccplay.analysis.metrics import identity_of, metrics_of
@@ -454,10 +455,7 @@ def _outlined(content: bytes, path: Path) -> Result | None:
         return None
     blank = summarise(LabState(), "")
     names = RunResult.__struct_fields__
-    runs = [
-        msgspec.structs.replace(blank, **{name: getattr(each, name) for name in names})
-        for each in found.cases
-    ]
+    runs = [replace(blank, **{name: getattr(each, name) for name in names}) for each in found.cases]
     return Result(**{**msgspec.structs.asdict(found), "cases": runs, "discarded": []})
 
 

@@ -231,8 +231,9 @@ def charts(cases: Sequence[CaseStatistics], runs: Sequence[CaseResult]) -> list[
     found = []
     for kind, metrics in kinds.items():
         having = [case for case in cases if any(metric in case.metrics for metric in metrics)]
+        across = _roles(having)[0].name if having else ""
         # Families without the chart's axis have charts of their own.
-        shared = not having or all(_roles(having)[0].name in place(case) for case in having)
+        shared = all(across in place(case) for case in having)
         parts = [having] if shared else list(by_family(having).values())
         for some in parts:
             if len(some) > 1 or any(case.runs > 1 for case in some):
