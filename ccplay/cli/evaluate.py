@@ -29,9 +29,10 @@ _ABOUT = """\
 
 Each criterion is a scenario with a table [evaluation] in scenarios/evaluation/, which ccplay run
 evaluation/NAME runs alone. RFC 9743 gives no thresholds: the bounds are ours. DIR has a run
-directory for each criterion, evaluation.json and index.html. The same command resumes. The exit
-code is 1 if a criterion with MUST failed. A figure that rests on a run that can't be trusted gives
-no verdict.
+directory for each criterion, evaluation.json and index.html. The same command resumes.
+Evaluations of several algorithms with the same DIR share their runs; verdicts and page are those of
+the last. The exit code is 1 if a criterion with MUST failed. A figure that rests on a run that
+can't be trusted gives no verdict.
 """
 _AGAINST = {"algorithm": "cubic,reno,bbr", "discipline": "pfifo,codel,fq_codel"}
 _QUICKLY = {"algorithm": "cubic", "discipline": "pfifo"}
@@ -193,7 +194,9 @@ def _wanted(arguments: argparse.Namespace, kind: str) -> Wanted:
         raise UsageError("name either an algorithm, or a discipline with --discipline")
     default = (_QUICKLY if arguments.quick else _AGAINST)[kind]
     against = arguments.against or _names(default)
-    files = [Path(each) for each in (given, *against) if each.endswith((_SOURCE, ".py"))]
+    files = [
+        Path(each) for each in dict.fromkeys((given, *against)) if each.endswith((_SOURCE, ".py"))
+    ]
     arguments.algorithm = [each for each in files if each.name.endswith(_SOURCE)]
     arguments.discipline = [each for each in files if each.suffix == ".py"]
     own, own_queues = options.own_algorithms(arguments), options.own_disciplines(arguments)
@@ -210,7 +213,7 @@ def _wanted(arguments: argparse.Namespace, kind: str) -> Wanted:
     return Wanted(
         kind=kind,
         subject=subject,
-        against=tuple(each for each in others if each != subject),
+        against=tuple({each.name: each for each in others}.values()),
         only=arguments.only,
         quick=arguments.quick,
         out=arguments.out or Path(f"evaluation-{subject.name}{'-quick' * arguments.quick}"),

@@ -233,9 +233,19 @@ class Evaluation(msgspec.Struct, frozen=True, kw_only=True):
     changes: list[ChangedCriterion] = []
     """Comparison with an earlier evaluation."""
 
-    def count(self, verdict: Verdict) -> int:
-        """Return the number of criteria with a verdict."""
-        return sum(each.verdict == verdict for each in self.criteria)
+    def counts(self, subject: str = "") -> str:
+        """Return how many criteria have each verdict, as text: ``29 pass, 1 fail``.
+
+        Without a ``subject``, of the one under test, for which criteria may be not evaluated.
+        """
+        found = [
+            next((e.verdict for e in each.judged if e.subject == subject), None)
+            if subject
+            else each.verdict
+            for each in self.criteria
+        ]
+        counts = ((found.count(each), each) for each in VERDICTS)
+        return ", ".join(f"{count} {name}" for count, name in counts if count)
 
     @property
     def failed_musts(self) -> list[str]:

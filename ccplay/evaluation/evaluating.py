@@ -22,10 +22,10 @@ from rich.text import Text
 from ccplay.analysis.results import Machine, Result
 from ccplay.errors import RecordingError, UnsupportedError
 from ccplay.evaluation.criteria import (
-    VERDICTS,
     CriterionResult,
     Evaluation,
     Judged,
+    Measured,
     Subject,
     Verdict,
     compare,
@@ -87,7 +87,7 @@ class Wanted(msgspec.Struct, frozen=True, kw_only=True):
     """What is judged: ``algorithm`` or ``discipline``."""
     subject: Subject
     against: tuple[Subject, ...]
-    """Others that are measured beside it."""
+    """Those that are measured for comparison and as competitors; the subject may be among them."""
     only: tuple[str, ...] = ()
     quick: bool = False
     out: Path
@@ -236,7 +236,7 @@ async def _measure(
 ) -> Result:
     """Make the runs of a criterion that are not finished, or could not be trusted."""
     scenario = planned.scenario
-    with Store(wanted.out / planned.name, scenario) as store:
+    with Store(wanted.out / planned.name, scenario, shared=True) as store:
         store.forget_untrusted()
         async with contextlib.AsyncExitStack() as places:
             workers = None
@@ -262,7 +262,7 @@ def _evaluation(
     evaluation = Evaluation(
         subject=wanted.subject.name,
         kind=wanted.kind,
-        against=[each.name for each in wanted.against],
+        against=[each.name for each in wanted.against if each != wanted.subject],
         quick=wanted.quick,
         machine=machine,
         criteria=list(found),
@@ -439,8 +439,7 @@ def show_evaluation(evaluation: Evaluation, console: Console) -> None:
     heads = ("", "", "criterion", "verdict", evaluation.subject)
     for head in heads:
         table.add_column(head, overflow="fold")
-    beside = [each for each in evaluation.against if each != evaluation.subject]
-    others = beside[: max(console.width - _NARROWEST, 0) // _FIGURE]
+    others = evaluation.against[: max(console.width - _NARROWEST, 0) // _FIGURE]
     for name in others:
         table.add_column(name, style="dim", overflow="fold")
     table.add_column("bound (ours)", style="dim", overflow="fold")
@@ -452,29 +451,31 @@ def show_evaluation(evaluation: Evaluation, console: Console) -> None:
         for number, measured in enumerate(row.judged[0].measures):
             found = {each.subject: each.measures[number] for each in row.judged}
             first = number == 0
-            figure = Text(write_figure(measured))
-            if measured.worst.verdict != "pass":
-                figure.stylize(_STYLES[measured.worst.verdict])
             table.add_row(
                 row.section if first else "",
                 row.level if first else "",
                 row.question if first else Text(f"  {measured.text}", "dim"),
                 verdict if first else "",
-                figure,
-                *(write_figure(found[name]) if name in found else "" for name in others),
+                _figure(measured),
+                *(_figure(found[name]) if name in found else "" for name in others),
                 measured.bound,
             )
     console.print(table)
-    if more := beside[len(others) :]:
+    if more := evaluation.against[len(others) :]:
         console.print(Text(f"{', '.join(more)}: on the page, or in a wider terminal", "dim"))
     for line in closing_lines(evaluation):
         console.print(Text(line))
 
 
+def _figure(measured: Measured) -> Text:
+    """Return the worst figure of a measure, in the colour of its verdict unless it passes."""
+    verdict = measured.worst.verdict
+    return Text(write_figure(measured), "" if verdict == "pass" else _STYLES[verdict])
+
+
 def closing_lines(evaluation: Evaluation) -> Iterator[str]:
     """Yield the summary, what is not clear and why, and what changed."""
-    counts = ((each, evaluation.count(each)) for each in VERDICTS)
-    yield ", ".join(f"{count} {name}" for name, count in counts if count)
+    yield evaluation.counts()
     if evaluation.failed_musts:
         yield f"failed with MUST: {', '.join(evaluation.failed_musts)}"
     for row in evaluation.criteria:

@@ -12,7 +12,6 @@ from markupsafe import Markup, escape
 from ccplay import __version__
 from ccplay.errors import CcplayError, RecordingError
 from ccplay.evaluation.criteria import (
-    VERDICTS,
     CriterionResult,
     Evaluation,
     Figure,
@@ -49,14 +48,21 @@ _STYLES: dict[Verdict, str] = {
 }
 
 
+class _Worst(msgspec.Struct, frozen=True):
+    """The worst figure of a measure of one subject, and its verdict."""
+
+    text: str = ""
+    at: str = ""
+    verdict: str = ""
+    style: str = ""
+
+
 class _Line(msgspec.Struct, frozen=True):
     """A measure in the table of verdicts."""
 
     text: str
-    figure: str
-    at: str
-    style: str
-    others: list[str]
+    ours: _Worst
+    others: list[_Worst]
     bound: str
 
 
@@ -120,11 +126,10 @@ def write_page(evaluation: Evaluation, out: Path) -> Path:
 
 def render(evaluation: Evaluation, out: Path) -> str:
     """Return the page; recordings are read from the directory ``out``."""
-    others = [each for each in evaluation.against if each != evaluation.subject]
+    others = evaluation.against
     rows = [_row(each, others, out, evaluation.kind) for each in in_order(evaluation.criteria)]
     rows += [_row(each.as_result(), others, out, evaluation.kind) for each in evaluation.left_out]
     rows.sort(key=lambda row: section_of(row.found))
-    counts = [(evaluation.count(each), each) for each in VERDICTS]
     found = evaluation.machine
     machine = (
         []
@@ -146,11 +151,11 @@ def render(evaluation: Evaluation, out: Path) -> str:
             css=style_sheet(),
             subject=evaluation.subject,
             facts=" · ".join(filter(None, facts)),
-            summary=", ".join(f"{count} {name}" for count, name in counts if count),
+            summary=evaluation.counts(),
             musts=evaluation.failed_musts,
             quick=evaluation.quick,
             changes=evaluation.changes,
-            others=others,
+            others=[(each, evaluation.counts(each)) for each in others],
             rows=rows,
             heats=[heat for each in evaluation.criteria for heat in _heats(each)],
             machine=machine,
@@ -183,15 +188,18 @@ def _lines(judged: Sequence[Judged], others: Sequence[str]) -> Iterator[_Line]:
     for number, measured in enumerate(judged[0].measures if judged else ()):
         yield _Line(
             text=measured.text,
-            figure=write_figure(measured),
-            at=_at(measured.worst),
-            style=_STYLES[measured.worst.verdict],
+            ours=_worst(measured),
             others=[
-                write_figure(by_name[name].measures[number]) if name in by_name else ""
+                _worst(by_name[name].measures[number]) if name in by_name else _Worst()
                 for name in others
             ],
             bound=measured.bound,
         )
+
+
+def _worst(measured: Measured) -> _Worst:
+    verdict = measured.worst.verdict
+    return _Worst(write_figure(measured), _at(measured.worst), verdict, _STYLES[verdict])
 
 
 def _at(figure: Figure) -> str:

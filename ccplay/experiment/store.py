@@ -274,10 +274,12 @@ class KeptRun(msgspec.Struct, frozen=True, kw_only=True):
 class Store:
     """A run directory written by this experiment alone; used with ``with``."""
 
-    def __init__(self, path: Path, scenario: Scenario) -> None:
+    def __init__(self, path: Path, scenario: Scenario, *, shared: bool = False) -> None:
         self.scenario = scenario
         """The whole scenario: a directory may have more cases than are run this time."""
         self._path = path
+        self._shared = shared
+        """Whether the directory may have runs of cases that the scenario has not."""
         self._slugs = slugs(scenario.cases)
         self._since = 0
         self._open = contextlib.ExitStack()
@@ -395,10 +397,13 @@ class Store:
     def _recall(self) -> None:
         """Find the finished runs and check that they belong to this scenario."""
         cases = {case.name: case for case in self.scenario.cases}
-        for _, kept in _kept(self._path, ()):
+        stems = set(self._slugs.values())
+        for stem, kept in _kept(self._path, ()):
             result = kept.result
             what = f"{self._path}: case {quote(result.name)}"
             if result.name not in cases:
+                if self._shared and stem.rpartition("-")[0] not in stems:
+                    continue
                 raise UsageError(f"{what} is no longer in {self.scenario.path.name}: {_OTHER}")
             run = PlannedRun(cases[result.name], result.repeat)
             now = fingerprint(run.played)

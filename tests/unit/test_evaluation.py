@@ -31,6 +31,7 @@ from ccplay.evaluation.criteria import (
 from ccplay.evaluation.evaluating import Wanted, command_of, plan_criteria
 from ccplay.evaluation.evaluation_page import render
 from ccplay.experiment.plan import RunOptions
+from ccplay.experiment.store import fingerprint
 from ccplay.scenario.library import criteria, find
 from ccplay.scenario.reading import load, parse
 from ccplay.scenario.values import Scenario
@@ -388,6 +389,28 @@ def test_the_commands_on_the_page_repeat_the_same_runs(
         option = unescape(page.split("add <code>")[1].split("</code>")[0])
         (chosen,) = shlex.split(option)[1:]
         assert sum(chosen in each.name for each in cases) == 1
+
+
+def test_the_runs_are_the_same_whichever_algorithm_is_judged(tmp_path: Path) -> None:
+    """So evaluations in one directory share them."""
+    mine = wanting("algorithm", tmp_path, quick=False, only=("harm", "unequal-rtt"))
+    mine = replace(mine, against=(CUBIC, RENO))
+    turned = replace(mine, subject=CUBIC)
+    for one, other in zip(plan_criteria(mine), plan_criteria(turned), strict=True):
+        assert one.subjects == other.subjects[::-1]
+        runs = ({e.name: fingerprint(e) for e in each.scenario.cases} for each in (one, other))
+        assert next(runs) == next(runs)
+
+
+def test_the_page_has_the_verdict_on_each_algorithm(tmp_path: Path) -> None:
+    of = scenario(ABSOLUTE)
+    found = judge(
+        of, result(of, {"algorithm reno": [0.9], "algorithm cubic": [0.5]}), [RENO, CUBIC]
+    )
+    page = render(evaluation(criterion_result("fair", of, found, "")), tmp_path)
+    assert '<span class="v-fail">0.500</span><small>fail</small>' in page
+    assert "cubic<small>1 fail</small>" in page
+    assert "<p><b>1 pass.</b>" in page
 
 
 def test_the_page_escapes_names_and_has_every_row(tmp_path: Path) -> None:

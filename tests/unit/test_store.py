@@ -117,6 +117,21 @@ def test_a_changed_scenario_is_refused(tmp_path: Path, change: tuple[str, str], 
     assert scenario_of(tmp_path / "out") == TEXT
 
 
+def test_a_shared_directory_keeps_the_runs_of_other_cases(tmp_path: Path) -> None:
+    mine = scenario(tmp_path)
+    with Store(tmp_path / "out", mine) as store:
+        finish(store, plan_runs(mine)[0])
+    other = scenario(tmp_path, TEXT.replace('name = "a"', 'name = "c"'))
+    with Store(tmp_path / "out", other, shared=True) as store:
+        assert store.finished == {}
+        finish(store, plan_runs(other)[0])
+    found = read_run_directory(tmp_path / "out")
+    assert sorted(each.name for each in found.cases) == ["a", "c"]
+    clash = scenario(tmp_path, TEXT.replace('name = "a"', 'name = "A"'))
+    with pytest.raises(UsageError, match="no longer"), Store(tmp_path / "out", clash, shared=True):
+        pass
+
+
 def test_other_words_and_more_repeats_are_no_change(tmp_path: Path) -> None:
     mine = scenario(tmp_path)
     with Store(tmp_path / "out", mine) as store:
