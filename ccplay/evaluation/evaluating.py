@@ -57,9 +57,9 @@ from ccplay.model.commands import Build
 from ccplay.model.quantities import quote
 from ccplay.report.terminal.progress_display import Printer, ProgressDisplay, roughly
 from ccplay.scenario.library import criteria
+from ccplay.scenario.matrix import word_of
 from ccplay.scenario.reading import load
-from ccplay.scenario.rules import driven
-from ccplay.scenario.values import Scenario
+from ccplay.scenario.values import Case, Scenario
 from ccplay.stream.sources import Source
 from ccplay.visible import notify, printable
 
@@ -120,11 +120,20 @@ def plan_criteria(wanted: Wanted) -> list[Planned]:
         subjects = tuple({each.name: each for each in named}.values())
         beside = [each.name for each in wanted.against]
         scenario = load_criterion(path, subjects, beside, quick=wanted.quick)
-        scenario = driven(scenario, wanted.own, wanted.own_queues)
+        cases = tuple(_with_own(case, wanted) for case in scenario.cases)
+        scenario = replace(scenario, cases=cases)
         planned.append(Planned(name, with_options(scenario, wanted.options), subjects))
     order = in_order(criterion_result(e.name, e.scenario, (), "") for e in planned)
     place = {each.name: number for number, each in enumerate(order)}
     return sorted(planned, key=lambda each: place[each.name])
+
+
+def _with_own(case: Case, wanted: Wanted) -> Case:
+    """Return a case with the digests of the user's files that it uses; other runs are shared."""
+    used = {word_of(value) for value in case.parameters.values()}
+    own = {name: digest for name, digest in wanted.own.items() if name in used}
+    queues = {name: digest for name, digest in wanted.own_queues.items() if name in used}
+    return replace(case, build=replace(case.build, algorithms=own, disciplines=queues))
 
 
 def read_evaluation(path: Path) -> Evaluation:

@@ -23,6 +23,7 @@ SHORTER = {
     "ccplay evaluate bbr --only collapse,high-loss,harm --quick": "--only collapse",
     "ccplay evaluate mine.bpf.c --quick": "--only reordering",
     "ccplay evaluate mine.bpf.c": "--only reordering --repeats 1 --against cubic --jobs 4",
+    "ccplay evaluate cubic --out evaluation-mine": "--only reordering --repeats 1 --against cubic",
     "ccplay lesson bufferbloat --headless": "--hz 10",
     "ccplay lesson bufferbloat-lab --headless": "--hz 10",
     "ccplay lesson queues.toml --share --web 0.0.0.0:8000": "--web 127.0.0.1:0",

@@ -21,6 +21,7 @@ from ccplay.ui.compositor import CellsUpdate, ThriftyUpdate
 from tests.ui.synthetic import SyntheticSource, stream
 from tests.ui.test_main import until
 from tests.ui.test_snapshots import RECORDING
+from tests.ui.view import seek
 from tests.unit.test_thrift import screen_of
 
 CONSOLE = Console(color_system="truecolor", force_terminal=True)
@@ -113,8 +114,7 @@ async def test_a_caption_that_comes_again_moves_what_is_below() -> None:
         await presses(app, pilot, "space")
         heights = []
         for t in (3.0, 7.8, 9.0, 15.5, 3.0):
-            app.main.shown.playhead.jump(t, app.session.state.now)
-            app.main.redraw()
+            seek(app, t)
             await settled(app, pilot)
             assert seen(app.shown) == seen(app.drawn_anew()), t
             heights.append(app.main.query_one("#banner").region.height)

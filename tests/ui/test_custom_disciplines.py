@@ -3,6 +3,7 @@
 import asyncio
 import itertools
 from collections.abc import AsyncIterator, Iterator
+from heapq import merge
 from typing import Any
 
 import pytest
@@ -12,7 +13,7 @@ from ccplay.lab.custom.loading import read_declaration
 from ccplay.model import disciplines
 from ccplay.model.base import Event
 from ccplay.model.commands import SetQdisc
-from ccplay.model.events import Applied, Hello, LinkChanged, Log
+from ccplay.model.events import Applied, LinkChanged, Log
 from ccplay.model.values import Feature, LinkSetting, Qdisc
 from ccplay.ui.dialog_form import Menu
 from ccplay.ui.dialogs_links import QueueDialog
@@ -20,7 +21,7 @@ from tests.ui.hand_made import lab
 from tests.ui.stage import Stage
 from tests.ui.synthetic import SyntheticSource, stream
 from tests.ui.test_main import live, playing, until
-from tests.ui.view import text_of
+from tests.ui.view import seek, text_of
 
 MINE = Qdisc(kind="mine.py", options={"limit": 1000})
 FAULT = "link r1->r2: mine.py:20: ZeroDivisionError: division by zero; a FIFO has taken its place"
@@ -56,12 +57,7 @@ def events(seconds: float = 20.0) -> Iterator[Event]:
         Log(t=15.0, level="error", text=FAULT, spoils=True),
         _changed(15.0, Qdisc(kind="pfifo", options={"limit": 1000})),
     ]
-    for event in stream(seconds=seconds):
-        if isinstance(event, Hello):
-            yield event
-            continue
-        while later and later[0].t <= event.t:
-            yield later.pop(0)
+    for event in merge(later, stream(seconds=seconds), key=lambda each: each.t):
         yield event
         if isinstance(event, LinkChanged) and event.t < 1:
             yield _changed(event.t, MINE)
@@ -107,8 +103,7 @@ async def test_the_toast_of_a_failure_ends_with_the_cure() -> None:
 
 async def test_the_header_shows_what_stood_at_the_playhead() -> None:
     async with playing(SyntheticSource(events()), start_at=14.0) as (app, pilot):
-        app.main.shown.playhead.jump(14.0, 20.0)
-        app.main.redraw()
+        seek(app, 14.0)
         await until(pilot, lambda: "mine.py 1000 pkt" in text_of(app, "header"))
 
 

@@ -26,7 +26,7 @@ from ccplay.ui.plot_row import DEFAULT, plot_at
 from tests.ui.synthetic import SyntheticSource, stream
 from tests.ui.test_main import live, playing, until
 from tests.ui.test_snapshots import RECORDING, SIZES, SnapCompare, app_on, at
-from tests.ui.view import text_of
+from tests.ui.view import seek, text_of
 
 
 def record(path: Path, events: Iterator[Event] | None = None) -> Path:
@@ -49,8 +49,7 @@ async def haunted(
     source = source or SyntheticSource(stream(seconds=30))
     async with playing(source, ghost=ghost, **options) as (app, pilot):
         await until(pilot, lambda: app.main.ghosts.shown is not None)
-        app.main.shown.playhead.jump(20.0, 30.0)
-        app.main.redraw()
+        seek(app, 20.0)
         yield app, pilot
 
 
@@ -122,8 +121,7 @@ async def test_the_axis_has_room_for_the_ghost(tmp_path: Path) -> None:
     """The axis has room for a ghost's queue of 100 packets under a session without traffic."""
     ghost = record(tmp_path / "full.ccplay", stream(flows=8, seconds=20))
     async with haunted(ghost, SyntheticSource(stream(busy=False))) as (app, _):
-        app.main.shown.playhead.jump(0.1, 30.0)
-        app.main.redraw()
+        seek(app, 0.1)
         assert app.main.query_one("#queue", Canvas).scale.top >= 100
 
 

@@ -33,7 +33,7 @@ from ccplay.ui.pictures import frame_of, png, stem, svg
 from ccplay.ui.plot_canvas import Canvas
 from ccplay.ui.plot_row import plot_at
 from tests.ui.synthetic import SyntheticSource, stream
-from tests.ui.view import text_of
+from tests.ui.view import seek, text_of
 
 DEADLINE_S = 60.0
 """Seconds to wait for a condition; generous, since other tests may use the CPUs."""
@@ -127,19 +127,14 @@ async def test_space_freezes_and_the_recording_continues() -> None:
 async def test_scrolling_back_shows_what_was_then() -> None:
     """Scrolled back to 10 s, the screen shows CUBIC and the limit of 100, which changed later."""
     async with playing(SyntheticSource(stream(seconds=30)), start_at=28.0) as (app, pilot):
-        screen = app.main
-        screen.shown.playhead.jump(28.0, 30.0)
-        screen.redraw()
-        assert "reno" in text_of(app, "flows").splitlines()[1]
+        assert "reno" in seek(app, 28.0).splitlines()[1]
         assert "/40 pkt" in text_of(app, "network")
         assert "→ pfifo 40 pkt" in text_of(app, "events")
-        screen.shown.playhead.jump(10.0, 30.0)
-        screen.redraw()
-        assert "cubic" in text_of(app, "flows").splitlines()[1]
+        assert "cubic" in seek(app, 10.0).splitlines()[1]
         assert "/100 pkt" in text_of(app, "network")
         assert "→ pfifo 40 pkt" not in text_of(app, "events")
         await pilot.press("home")
-        assert screen.shown.playhead.t == 0
+        assert app.main.shown.playhead.t == 0
 
 
 async def test_a_lab_that_dies_is_reported_and_the_screen_stays_usable() -> None:

@@ -10,14 +10,13 @@ from ccplay.ui.app import CcplayApp
 from ccplay.ui.dialogs_session import ChangeMarkDialog, MarkDialog
 from ccplay.ui.main_screen import MainScreen
 from tests.ui.test_main import live, playing, until
-from tests.ui.view import text_of
+from tests.ui.view import seek, text_of
 
 
 async def frozen_at(app: CcplayApp, pilot: Pilot[int], t: float) -> None:
     """Freeze the screen with the cursor at ``t``."""
     await until(pilot, lambda: app.main.shown.playhead.t > t)
-    app.main.shown.playhead.jump(t, app.session.state.now)
-    app.main.redraw()
+    seek(app, t)
 
 
 def mark(app: CcplayApp, at: float, text: str = "look") -> None:

@@ -1,16 +1,16 @@
 """A misbehaving algorithm is shown with its reason, as of the moment shown."""
 
 from collections.abc import Iterator
+from heapq import merge
 
 import pytest
 
 from ccplay.model.base import Event
 from ccplay.model.events import Misbehaved
-from ccplay.ui.app import CcplayApp
 from tests.ui.synthetic import SyntheticSource, stream
 from tests.ui.test_main import playing
 from tests.ui.test_snapshots import SnapCompare, app_on, at
-from tests.ui.view import text_of
+from tests.ui.view import seek, text_of
 
 WRONG = "keeps cwnd at 1"
 
@@ -18,21 +18,13 @@ WRONG = "keeps cwnd at 1"
 def misbehaving(
     flow: str, flows: int = 2, when: tuple[float, float] = (9.0, 15.0)
 ) -> Iterator[Event]:
-    """Yield a session of 20 s in which a flow's algorithm misbehaves in the period ``when``."""
+    """Return a session of 20 s in which a flow's algorithm misbehaves in the period ``when``."""
     news = [
         Misbehaved(t=when[0], flow=flow, cc="mine", wrong=WRONG),
         Misbehaved(t=when[1], flow=flow, cc="mine"),
     ]
-    for event in stream(flows=flows, pairs=min(flows, 8), seconds=20.0):
-        while news and news[0].t <= event.t:
-            yield news.pop(0)
-        yield event
-
-
-def seek(app: CcplayApp, t: float) -> str:
-    app.main.shown.playhead.jump(t, 20.0)
-    app.main.redraw()
-    return text_of(app, "flows")
+    whole = stream(flows=flows, pairs=min(flows, 8), seconds=20.0)
+    return merge(news, whole, key=lambda each: each.t)
 
 
 async def test_the_flow_has_a_sign_and_the_reason_where_it_is_selected() -> None:

@@ -17,7 +17,7 @@ from tests.events import folded
 from tests.ui.synthetic import SyntheticSource, stream
 from tests.ui.test_main import playing
 from tests.ui.test_snapshots import SnapCompare, app_on, at
-from tests.ui.view import text_of
+from tests.ui.view import seek, text_of
 
 
 def telling() -> Iterator[Event]:
@@ -40,14 +40,12 @@ def telling() -> Iterator[Event]:
 async def test_the_values_of_the_selected_flow_are_those_of_the_moment_shown() -> None:
     async with playing(SyntheticSource(telling()), start_at=20.0) as (app, pilot):
         for t, bandwidth in ((9.5, "9"), (12.5, "12")):
-            app.main.shown.playhead.jump(t, 20.0)
-            app.main.redraw()
+            seek(app, t)
             # Lines may break anywhere.
             table = " ".join(text_of(app, "flows").split())
             assert f"bw {bandwidth} Mbit/s min rtt 20.1 ms" in table
             assert "pacing gain 1.25 cwnd gain 2.00" in table
-        app.main.shown.playhead.jump(4.0, 20.0)
-        app.main.redraw()
+        seek(app, 4.0)
         assert "gain" not in text_of(app, "flows")
         app.main.shown.playhead.jump(12.0, 20.0)
         await pilot.press("down")
@@ -81,8 +79,7 @@ async def test_a_variable_without_values_in_the_window_gives_way_to_rtt() -> Non
         assert "bbr bw" in title(app)
         app.main.shown.playhead.width = 2.0
         for t, said in ((3.0, "RTT ms"), (12.0, "bbr bw Mbit/s")):
-            app.main.shown.playhead.jump(t, 20.0)
-            app.main.redraw()
+            seek(app, t)
             assert said in title(app)
         await pilot.press("down", "v")
         assert "RTT ms" in title(app)
@@ -143,8 +140,7 @@ async def test_an_earlier_run_lies_under_it() -> None:
         await pilot.press("v")
         assert app.appearance.glyphs.ghost not in title(app)
         app.main.ghosts.shown = of_run(earlier, "earlier")
-        app.main.shown.playhead.jump(12.0, 20.0)
-        app.main.redraw()
+        seek(app, 12.0)
         assert "12.0 ⠂• 12.0" in title(app)
         traces = plot_at(app.main.view, "rtt").picture(app.main.view).traces
         kinds: list[type] = [type(each) for each in traces]
@@ -162,8 +158,7 @@ async def test_a_variable_that_only_the_ghost_has_can_be_chosen() -> None:
         traces = plot_at(app.main.view, "rtt").picture(app.main.view).traces
         assert [type(each) for each in traces] == [ShiftedTrace]
         app.main.shown.playhead.width = 2.0
-        app.main.shown.playhead.jump(3.0, 20.0)
-        app.main.redraw()
+        seek(app, 3.0)
         assert "RTT ms" in title(app), "neither run tells anything there"
         app.main.shown.playhead.jump(12.0, 20.0)
         app.main.ghosts.shown = None

@@ -1,6 +1,7 @@
 """A key starts cross traffic, the table shows it, and it can be selected and stopped."""
 
 from collections.abc import Iterator
+from heapq import merge
 
 import pytest
 
@@ -8,14 +9,13 @@ from ccplay.model.base import Event
 from ccplay.model.events import Applied
 from ccplay.traffic.ping import StopPing
 from ccplay.traffic.udp import StartUdp, StopUdp, UdpEnded, UdpSample, UdpStarted
-from ccplay.ui.app import CcplayApp
 from ccplay.ui.plot_pane import title_row
 from ccplay.ui.plot_row import PANES
 from tests.events import monitored
 from tests.ui.synthetic import SyntheticSource, stream
 from tests.ui.test_main import live, playing, until
 from tests.ui.test_snapshots import SnapCompare, app_on, at
-from tests.ui.view import text_of
+from tests.ui.view import seek, text_of
 
 SIZES = [(120, 40), (80, 24)]
 DELAYS = {"size": 1024, "delay_min_us": 10_000, "delay_max_us": 99_000}
@@ -23,7 +23,7 @@ FATE = monitored(12_345, 12_193, 55_123.0, **DELAYS)
 
 
 def crossed(*, ends: float = 15.0) -> Iterator[Event]:
-    """Yield a session of 20 s with cross traffic from 8 s on; no sample after 10 s has arrivals."""
+    """Return 20 s of a session with cross traffic from 8 s on; no arrivals from 10 s on."""
     start = StartUdp(udp="u1", src="s1", dst="d1", rate_bps=4_000_000, monitor=True)
     news: list[Event] = [
         Applied(t=7.9, command=start),
@@ -44,16 +44,8 @@ def crossed(*, ends: float = 15.0) -> Iterator[Event]:
             monitored=FATE,
         ),
     ]
-    for event in stream(flows=2, pairs=2, seconds=20.0):
-        while news and news[0].t <= event.t:
-            yield news.pop(0)
-        yield event
-
-
-def seek(app: CcplayApp, t: float) -> str:
-    app.main.shown.playhead.jump(t, 20.0)
-    app.main.redraw()
-    return text_of(app, "flows")
+    news = [each for each in news if each.t <= 20.0]
+    return merge(news, stream(flows=2, pairs=2, seconds=20.0), key=lambda each: each.t)
 
 
 async def test_u_starts_it_and_asks_how_fast() -> None:
@@ -148,8 +140,7 @@ async def test_what_arrives_is_a_plot_with_what_is_sent_above_it() -> None:
         offers["plot: UDP"][1]()
         await pilot.pause()
         for t, arrives in ((9.5, "u1 3.7"), (10.5, "u1 3.1"), (16.0, "")):
-            app.main.shown.playhead.jump(t, 20.0)
-            app.main.redraw()
+            seek(app, t)
             title = text_of(app, "udp").splitlines()[0]
             assert title.startswith("UDP Mbit/s")
             assert arrives in title

@@ -20,7 +20,7 @@ from ccplay.ui.dialogs_traffic import StartDialog, TrafficDialog
 from ccplay.ui.help import EventsScreen, LogLines, Notice
 from tests.ui.synthetic import SyntheticSource, stream
 from tests.ui.test_main import live, playing, until
-from tests.ui.view import text_of
+from tests.ui.view import seek, text_of
 
 LONG = "the queue is short now: less delay, and more packets are lost at the bottleneck, " * 2
 
@@ -67,8 +67,7 @@ async def test_a_fast_replay_leaves_the_time_to_read() -> None:
 
 async def test_a_caption_takes_lines_of_its_own() -> None:
     async with playing(live(marked(5.0, LONG)), (80, 24)) as (app, pilot):
-        app.main.shown.playhead.jump(6.0, app.session.state.now)
-        app.main.redraw()
+        seek(app, 6.0)
         await until(pilot, lambda: LONG[:60] in text_of(app, "banner"))
         assert app.main.query_one("#banner").size.height == 3
         assert " ".join(text_of(app, "banner").split()) == LONG.strip()

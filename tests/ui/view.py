@@ -1,4 +1,4 @@
-"""Reads the screen as text."""
+"""Reads the screen as text, and shows another moment."""
 
 from ccplay.ui.app import CcplayApp
 from ccplay.ui.cells import Sheet
@@ -8,3 +8,10 @@ def text_of(app: CcplayApp, part: str) -> str:
     """Return the text of a part of the main screen."""
     sheet = app.main.query_one(f"#{part}", Sheet)
     return "\n".join("".join(char for char, _ in row) for row in sheet._cells)
+
+
+def seek(app: CcplayApp, t: float) -> str:
+    """Show the moment ``t``; return the text of the table of flows."""
+    app.main.shown.playhead.jump(t, app.session.state.now)
+    app.main.redraw()
+    return text_of(app, "flows")
