@@ -215,7 +215,8 @@ def _grids(judged: Sequence[Judged]) -> Iterator[_Grid]:
             cells = []
             for measured in measures:
                 here = next((e for e in measured.figures if _at(e) == point), None)
-                style = _STYLES[here.verdict] if here and measured is first else ""
+                shown = here and (measured is first or here.verdict != "pass")
+                style = _STYLES[here.verdict] if here and shown else ""
                 cells.append((_figure(first, here), style))
             rows.append((point or "all", cells))
         note = f"Holds if {first.bound}: {first.reason}."
