@@ -69,11 +69,12 @@ _MOST_EARLY = 1000
 _SOON_S = 1.0
 """Seconds after the network is ready; what starts within them is prepared before it is ready."""
 
-_LEAD_S, _LEAD_EACH_S, _LEAD_RTTS = 0.3, 0.03, 3
+_LEAD_S, _LEAD_EACH_S, _LEAD_RTTS = 1.3, 0.03, 3
 """Time that a lab has to prepare the traffic of one moment: seconds, seconds per traffic, and RTTs
-to open connections: three times what programs take on an idle machine; two RTTs and a queue."""
+to open connections: three times what programs take on an idle machine; two RTTs and a queue; and
+the second after which a SYN that a full queue dropped is repeated (RFC 6298, 2.1)."""
 
-_LONGEST_LEAD_S = 3.0
+_LONGEST_LEAD_S = 4.0
 """Greatest number of seconds before its moment at which traffic is prepared."""
 
 

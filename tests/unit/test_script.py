@@ -92,8 +92,8 @@ def started(build: Build | None = None) -> LabState:
 def test_traffic_is_asked_for_before_its_moment_where_the_lab_prepares_it() -> None:
     steps = [Step(5.0, StartFlow(flow="1")), Step(5.0, StartPing(ping="p"), number=1)]
     script, state = Script(steps), started()
-    assert script.due(at(state, 14.6)) == []
-    due = script.due(at(state, 14.7))
+    assert script.due(at(state, 13.6)) == []
+    due = script.due(at(state, 13.7))
     assert [(each.at, each.command, each.together) for each in due] == [
         (15.0, StartFlow(flow="1"), True),
         (15.0, StartPing(ping="p"), True),
@@ -183,8 +183,8 @@ def test_on_a_long_path_traffic_is_asked_for_so_much_sooner() -> None:
     state.apply(
         LinkChanged(t=10.0, link=link, setting=delayed, offloads=False, delay_engine="netem")
     )
-    assert script.due(at(state, 13.4)) == []
-    assert [each.at for each in script.due(at(state, 13.5))] == [15.0]
+    assert script.due(at(state, 12.4)) == []
+    assert [each.at for each in script.due(at(state, 12.5))] == [15.0]
 
 
 def test_a_mark_keeps_no_traffic_from_starting_with_the_network() -> None:
@@ -215,7 +215,7 @@ def test_a_script_is_idle_while_no_step_can_be_due_soon() -> None:
     )
     assert not script.idle(state)
     state.apply(Ready(t=0.0))
-    assert script.idle(at(state, 5.0))
+    assert script.idle(at(state, 4.9))
     assert not script.idle(at(state, 9.0))
     assert len(commands(script, at(state, 10.0))) == 1
     assert script.idle(at(state, 11.0))
