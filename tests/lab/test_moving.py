@@ -14,48 +14,24 @@ import pytest
 from msgspec.structs import replace
 
 from ccplay.model.commands import Build, SetClasses, SetLink, SetQdisc, StartCapture, StopCapture
-from ccplay.model.events import Applied, Failed
 from ccplay.model.moving import Trace
 from ccplay.model.network import Topology
-from ccplay.model.samples import Sweep
 from ccplay.model.values import LinkSetting, Qdisc, TrafficClass
 from ccplay.session import launch
 from ccplay.session.session import Session
 from ccplay.state.lab_state import LabState
 from ccplay.trace import delivery
 from ccplay.traffic.flow import StartFlow
-from ccplay.traffic.ping import PingSample, StartPing
+from ccplay.traffic.ping import StartPing
 from ccplay.traffic.udp import StartUdp, Udp
 from tests.lab.conftest import RunningLab, all_arrived, forked, running
+from tests.lab.test_software import Seen, ask
 from tests.lab.trust import physical
 
 LINK, BACK = "r->h2", "r->h1"
 RATE = 10_000_000
 
 pytestmark = pytest.mark.xdist_group("software")
-
-
-class Seen:
-    """Replies, pings and sweeps; also the sink that receives them."""
-
-    def __init__(self) -> None:
-        self.answers: list[Applied | Failed] = []
-        self.pings: list[float] = []
-        self.order: list[int] = []
-        """Numbers of the pings, as their replies arrived."""
-        self.sweeps: list[Sweep] = []
-
-    def put(self, event: object) -> None:
-        if isinstance(event, Applied | Failed):
-            self.answers.append(event)
-        elif isinstance(event, PingSample) and event.rtt_us is not None:
-            self.pings.append(event.rtt_us / 1e3)
-            self.order.append(event.seq)
-        elif isinstance(event, Sweep):
-            self.sweeps.append(event)
-
-    def close(self) -> None:
-        pass
 
 
 def build(trace: Trace | None = None, qdisc: Qdisc | None = None) -> Build:
@@ -68,15 +44,6 @@ def build(trace: Trace | None = None, qdisc: Qdisc | None = None) -> Build:
     return Build(
         topology=Topology(kind="linear"), links={"bottleneck": LinkSetting(delay_us=0), LINK: link}
     )
-
-
-async def ask(lab: RunningLab, seen: Seen, command: SetQdisc | SetLink | SetClasses) -> str:
-    """Send a command; return the reason of its failure, or nothing."""
-    before = len(seen.answers)
-    lab.send(command)
-    await lab.until(lambda _: len(seen.answers) > before)
-    answer = seen.answers[before]
-    return answer.message if isinstance(answer, Failed) else ""
 
 
 def queue_now(state: LabState) -> str:

@@ -36,6 +36,8 @@ class Seen:
     """Pings, sweeps and replies; also the sink that receives them."""
 
     pings: list[float] = field(default_factory=list)
+    order: list[int] = field(default_factory=list)
+    """Numbers of the pings, as their replies arrived."""
     sweeps: list[Sweep] = field(default_factory=list)
     answers: list[Applied | Failed] = field(default_factory=list)
     log: list[Log] = field(default_factory=list)
@@ -43,6 +45,7 @@ class Seen:
     def put(self, event: object) -> None:
         if isinstance(event, PingSample) and event.rtt_us is not None:
             self.pings.append(event.rtt_us / 1e3)
+            self.order.append(event.seq)
         elif isinstance(event, Sweep) and event.qdisc is not None:
             self.sweeps.append(event)
         elif isinstance(event, Applied | Failed):

@@ -9,7 +9,7 @@ import pytest
 
 from ccplay.bpf.support import lack as bpf_lack
 from ccplay.model.base import StartTraffic
-from ccplay.model.commands import Build, StartTogether
+from ccplay.model.commands import Build, SetLink, StartTogether
 from ccplay.model.network import Topology
 from ccplay.model.values import LinkSetting, Qdisc
 from ccplay.state.lab_state import LabState
@@ -117,6 +117,19 @@ async def test_what_is_stopped_before_its_moment_leaves_no_program_behind() -> N
         assert [each.text for each in lab.state.log if "stopped before it began" in each.text]
         assert "a" not in lab.state.flows
         await lab.until(lambda _: iperfs(lab.source.pid) == 2)
+
+
+async def test_a_flow_whose_first_syn_is_lost_starts_at_its_moment() -> None:
+    """The kernel repeats a SYN after 1 s (RFC 6298, 2.1), and a session asks 1.3 s before."""
+    async with running(LINEAR) as lab:
+        lab.send(SetLink(loss=1.0))
+        await lab.until(lambda state: len(state.applied) == 1)
+        asked = lab.state.now
+        lab.source.send(StartTogether(at=asked + 1.5, commands=flows(1)))
+        await lab.until(lambda state: state.now > asked + 0.7)
+        lab.send(SetLink(loss=0.0))
+        await lab.until(lambda state: "1" in state.flows)
+        assert lab.state.flows["1"].started == pytest.approx(asked + 1.5, abs=ON_TIME_S)
 
 
 async def test_programs_that_wait_die_with_the_lab() -> None:

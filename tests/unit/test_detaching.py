@@ -1,7 +1,5 @@
 """Ctrl-C while attached: the question comes last on the terminal."""
 
-import os
-import signal
 import threading
 from collections.abc import AsyncIterator
 from contextlib import asynccontextmanager
@@ -13,21 +11,10 @@ from ccplay.experiment import runner
 from ccplay.experiment.plan import RunOptions
 from ccplay.experiment.pool import LocalWorker, RemoteWorkers
 from ccplay.experiment.trial import Handover
-from ccplay.model.base import Command
 from ccplay.model.commands import Build
 from ccplay.report.terminal.progress_display import Printer
 from ccplay.scenario.reading import parse
-from ccplay.traffic.ping import StartPing
-from tests.unit.test_headless import TEXT, QuickLab
-
-
-class Interrupted(QuickLab):
-    """A lab in whose first case somebody presses Ctrl-C."""
-
-    def send(self, command: Command) -> None:
-        super().send(command)
-        if isinstance(command, StartPing):
-            os.kill(os.getpid(), signal.SIGINT)
+from tests.unit.test_headless import TEXT, Interrupted, QuickLab
 
 
 class Continuing(RemoteWorkers):

@@ -18,7 +18,7 @@ from ccplay.scenario.reading import parse
 from ccplay.stream.sources import Source
 from ccplay.stream.wire import UnknownEvent
 from tests.events import health
-from tests.unit.test_headless import TEXT, QuickLab
+from tests.unit.test_headless import TEXT, QuickLab, Stillborn
 
 Done = tuple[int, Any, str]
 
@@ -194,11 +194,6 @@ async def test_what_the_kernel_lacks_ends_it_even_where_there_are_results(
 
 
 async def test_a_first_lab_that_does_not_start_ends_those_beside_it(run: Run) -> None:
-    class Stillborn(QuickLab):
-        async def events(self) -> AsyncIterator[Event | UnknownEvent]:
-            raise LabError("can't start")
-            yield
-
     with pytest.raises(LabError, match="can't start"):
         await run(TEXT, RunOptions(repeats=3, jobs=3), Watched, Stillborn)
 

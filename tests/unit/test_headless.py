@@ -98,6 +98,23 @@ class QuickLab:
         self._closed = True
 
 
+class Stillborn(QuickLab):
+    """A lab that does not start."""
+
+    async def events(self) -> AsyncIterator[Event | UnknownEvent]:
+        raise LabError("can't start")
+        yield
+
+
+class Interrupted(QuickLab):
+    """A lab in whose first case somebody presses Ctrl-C."""
+
+    def send(self, command: Command) -> None:
+        super().send(command)
+        if isinstance(command, StartPing):
+            os.kill(os.getpid(), signal.SIGINT)
+
+
 async def measure(
     scenario: Scenario, start: Callable[[Build], Source], record: Path | None = None
 ) -> Result:
@@ -163,12 +180,6 @@ async def test_ctrl_c_prints_what_was_measured(capfd: pytest.CaptureFixture[str]
     """The signal comes in the middle of the first case; the second never starts."""
     labs: list[QuickLab] = []
 
-    class Interrupted(QuickLab):
-        def send(self, command: Command) -> None:
-            super().send(command)
-            if isinstance(command, StartPing):
-                os.kill(os.getpid(), signal.SIGINT)
-
     def start(build: Build) -> QuickLab:
         labs.append(Interrupted(build))
         return labs[-1]
@@ -218,11 +229,6 @@ async def test_a_lab_is_silent_only_where_nothing_comes(monkeypatch: pytest.Monk
 
 
 async def test_a_lab_that_does_not_start_ends_the_run_unless_there_are_results() -> None:
-    class Stillborn(QuickLab):
-        async def events(self) -> AsyncIterator[Event | UnknownEvent]:
-            raise LabError("can't start")
-            yield
-
     labs = iter([QuickLab, Stillborn, QuickLab])
     cases = "".join(f'[[case]]\nname = "{name}"\n' for name in "abc")
     scenario = parse(TEXT + cases, Path("t.toml"))
