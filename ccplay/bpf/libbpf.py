@@ -223,8 +223,7 @@ def _library() -> ctypes.CDLL:
     return lib
 
 
-# --- the programs and maps of one object file -----------------------------------------------------
-# The programs and maps of one object file, in the kernel until closed or this process ends.
+# --- the programs and maps of one object file, in the kernel until closed or this process ends ----
 
 
 class Programs:

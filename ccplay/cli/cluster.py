@@ -102,8 +102,7 @@ def _serve(arguments: argparse.Namespace) -> int:
     return 0
 
 
-# --- opens the workers of ``ccplay run --cluster`` ------------------------------------------------
-# Opens the workers of ``ccplay run --cluster``, and refuses options that don't go with them.
+# --- opens the workers of ``ccplay run --cluster``, and refuses options that don't go with them ---
 
 _LOCAL = ("host", "guest", "record", "capture", "captures", "share", "share_group", "receiver")
 """Options of ``run`` that need a lab which this machine starts, so they can't go with a cluster."""

@@ -30,8 +30,7 @@ if TYPE_CHECKING:
     from ccplay.ui.offscreen import Offscreen
 
 
-# --- puts a front process between shell and screen ------------------------------------------------
-# Puts a front process between shell and screen, which can stop while the session continues.
+# --- puts a front process between shell and screen, which can stop while the session continues ----
 
 _PASSED_ON = (signal.SIGHUP, signal.SIGINT, signal.SIGQUIT, signal.SIGTERM)
 
@@ -371,6 +370,8 @@ def _show(
     lesson: Role | None = None,
 ) -> tuple[int, Scenario | None]:
     collect_no_garbage()
+    # A thread that reads a ghost would else keep the event loop waiting for 5 ms again and again.
+    sys.setswitchinterval(0.0005)
     from ccplay.ui import preferences
     from ccplay.ui.app import CcplayApp
     from ccplay.ui.themes import load_looks

@@ -44,8 +44,7 @@ from ccplay.traffic import RunResult
 from ccplay.units import format_size
 from ccplay.visible import printable, printable_json, printable_lines
 
-# --- the files of a run directory -----------------------------------------------------------------
-# The files of a run directory, written by one experiment at a time, completely or not at all.
+# --- the files of a run directory, written by one experiment, each whole or not at all ------------
 
 MOST = 1 << 28
 """Greatest number of bytes that are read of a file, unless a reader has a limit of its own."""

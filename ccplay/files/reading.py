@@ -12,8 +12,7 @@ from typing import BinaryIO, TypeAlias
 from ccplay.errors import UsageError
 from ccplay.units import format_size
 
-# --- reads regular files only ---------------------------------------------------------------------
-# Reads regular files only, and no more of them than fits: a pipe or device might never end.
+# --- reads regular files only, and no more of them than fits: a pipe or device might never end ----
 
 
 def open_regular(path: Path) -> BinaryIO:

@@ -437,8 +437,7 @@ def joined(
     }
 
 
-# --- ``struct tcp_info`` of every wanted TCP socket of one namespace ------------------------------
-# ``struct tcp_info`` of every wanted TCP socket of one namespace, by one dump of the kernel.
+# --- ``struct tcp_info`` of every wanted TCP socket of one namespace, by one dump of the kernel ---
 
 _NETLINK_SOCK_DIAG = 4
 _SOCK_DIAG_BY_FAMILY = 20

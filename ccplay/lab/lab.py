@@ -84,8 +84,7 @@ class MarkNames:
         return command
 
 
-# --- the lab --------------------------------------------------------------------------------------
-# The lab: builds the network, carries out commands, and samples the network with the probe.
+# --- the lab: builds the network, carries out commands, and samples the network with the probe ----
 
 DEFAULT_CC = "cubic"
 """Default congestion control of hosts: that of Linux, whatever this machine uses."""

@@ -264,8 +264,7 @@ def _attribute(kind: int, value: bytes) -> bytes:
     return struct.pack("=HH", 4 + len(value), kind) + value + bytes(padding)
 
 
-# --- the loop of a packet-holding process ---------------------------------------------------------
-# The loop of a packet-holding process: it receives packets, releases packets, obeys requests.
+# --- the loop of a packet-holding process: receives packets, releases packets, obeys requests -----
 
 _REQUESTS, _REPLIES = 0, 1
 """Descriptors of stdin and stdout."""

@@ -290,8 +290,7 @@ def _as_asked(kind: str, name: str, held: Option, asked: Option) -> Option:
     )
 
 
-# --- chooses the discipline for a request ---------------------------------------------------------
-# Chooses the discipline for a request: the kernel's, or ccplay's own if the kernel has none.
+# --- chooses the discipline for a request: the kernel's, or ccplay's own if the kernel has none ---
 
 _taken: set[bytes] = set()
 """Queues, as JSON, that the kernel has accepted: a network has the same one on many links."""

@@ -104,8 +104,7 @@ __all__ = [
 ]
 
 
-# --- parts of netlink dumps that are read without a decoder ---------------------------------------
-# Parts of netlink dumps that are read without a decoder: request, timeout, end; netlink(7).
+# --- parts of netlink dumps that are read without a decoder: request, timeout, end; netlink(7) ----
 
 DUMP_REQUEST = 0x301
 """Flags ``NLM_F_REQUEST | NLM_F_DUMP``."""

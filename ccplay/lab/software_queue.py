@@ -50,8 +50,7 @@ from ccplay.model.base import Option
 from ccplay.trace.content import OPPORTUNITY
 from ccplay.trace.schedule import NEVER, Bucket, Opportunities, RateSteps, charged
 
-# --- one queue in software ------------------------------------------------------------------------
-# One queue in software: gives arriving packets to a discipline, and sends its packets on time.
+# --- one queue in software: gives packets to a discipline, and sends what it returns on time ------
 
 MARKED, PACED = 0x1, 0x2
 """Firewall marks of a sent packet: set CE on it; it has waited here and need not wait again."""

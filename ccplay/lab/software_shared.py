@@ -16,8 +16,7 @@ from ccplay.lab.traces import MappedTrace
 from ccplay.model.base import Event, Option
 from ccplay.model.events import SojournTimes
 
-# --- A histogram of times -------------------------------------------------------------------------
-# A histogram of times: eight places for each doubling, so that a time is known to about 6 %.
+# --- A histogram of times: eight places for each doubling, so that a time is known to about 6 % ---
 
 _BITS = 3
 _MOST = 24

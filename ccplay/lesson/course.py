@@ -221,8 +221,7 @@ def _rate(series: Series, between: tuple[float, float]) -> float | None:
     return series.rates([between])[0]
 
 
-# --- commands that restore the network as the lesson's file describes it --------------------------
-# Commands that restore the network as the lesson's file describes it, for a page that opens.
+# --- commands that restore the network as the lesson's file describes it, for a page that opens ---
 
 
 def restoring(state: LabState) -> list[Command]:

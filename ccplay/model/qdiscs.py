@@ -24,8 +24,7 @@ from ccplay.model.quantities import (
 )
 from ccplay.model.texts import choice, numbers
 
-# --- the description of a queue discipline --------------------------------------------------------
-# The description of a queue discipline: its name, its effect, and its parameters as fields.
+# --- the description of a queue discipline: its name, its effect, and its parameters as fields ----
 
 KERNEL, SOFTWARE = "kernel", "software"
 """Implementations of a discipline, which may differ in parameters: the kernel's, and ccplay's in

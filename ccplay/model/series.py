@@ -180,8 +180,7 @@ def _extend_level(
     level.extend(fresh)
 
 
-# --- numbers over time ----------------------------------------------------------------------------
-# Numbers over time, of bounded length, with a pyramid of extremes: zooming out loses no peak.
+# --- numbers over time, of bounded length, with a pyramid of extremes: zooming loses no peak ------
 
 MISSING = math.nan
 """Placeholder of an unknown value, which plots show as a gap."""

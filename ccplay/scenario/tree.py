@@ -15,8 +15,7 @@ from ccplay.scenario import document
 from ccplay.scenario.document import DEEPEST, GivenPath, Mistakes, Place, spell
 from ccplay.visible import control_in
 
-# --- paths into a scenario file as typed by people ------------------------------------------------
-# Paths into a scenario file as typed by people: ``links."r->h2".delay``, ``timeline.0.cc``.
+# --- paths into a scenario file as typed by people: ``links."r->h2".delay``, ``timeline.0.cc`` ----
 
 KeyPath: TypeAlias = tuple[str, ...]
 """Keys from the outermost table inwards; members of lists are numbers."""

@@ -37,8 +37,7 @@ class Step(msgspec.Struct, frozen=True):
     """Index among the steps of the file; a repeat may start flows in another order."""
 
 
-# --- the content of a lesson ----------------------------------------------------------------------
-# The content of a lesson: pages beside a running network, with their questions and measures.
+# --- the content of a lesson: pages beside a running network, with their questions and measures ---
 
 FACTORS: dict[str, dict[str, float]] = {
     "": {"": 1.0, "segments": 1.0, "packets": 1.0},

@@ -38,8 +38,7 @@ from ccplay.share.frames import (
 )
 from ccplay.stream import wire
 
-# --- the ballot of a shared lesson ----------------------------------------------------------------
-# The ballot of a shared lesson: one vote per voter, which can be changed until the run starts.
+# --- the ballot of a shared lesson: one vote per voter, which may change until the run starts -----
 
 MOST_VOTERS = 2000
 """Greatest number of voters on one question; later voters are not counted."""
@@ -145,8 +144,7 @@ class Ballot:
         return sum(low <= vote <= high for vote in self._votes.values())
 
 
-# --- A spectator as the server sees it ------------------------------------------------------------
-# A spectator as the server sees it: a position in the backlog, and a socket that may be slow.
+# --- A spectator as the server sees it: a position in the backlog, a socket that may be slow ------
 
 _SOCKET_BYTES = 1 << 16
 """Bytes that the kernel buffers for a spectator who does not read: some seconds of the stream."""

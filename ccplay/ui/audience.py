@@ -43,8 +43,7 @@ def adapted(theirs: Shown, mine: Shown) -> Shown:
     return replace(theirs, playhead=head, listing=listing, plots=plots, large=large)
 
 
-# --- the spectator's side -------------------------------------------------------------------------
-# The spectator's side: the screen follows the presenter until the spectator changes the view.
+# --- the spectator's side: the screen follows the presenter until the spectator changes it --------
 
 ROAMING = frozenset(
     {
@@ -315,7 +314,6 @@ class Presenting:
         return replace(before, playhead=still) != now
 
 
-# --- either side of a shared session --------------------------------------------------------------
-# Either side of a shared session, presenter or spectator, with one interface for the screen.
+# --- either side of a shared session, presenter or spectator, with one interface for the screen ---
 
 Audience: TypeAlias = Presenting | Following

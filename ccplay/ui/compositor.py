@@ -175,8 +175,7 @@ def _codes_of(ink: str, base: Style, system: ColorSystem) -> tuple[str, str, str
     return _codes(style_of(ink, base), system)
 
 
-# --- writes the changed cells of sheets to the terminal directly ----------------------------------
-# Writes the changed cells of sheets to the terminal directly, at a third of Textual's cost.
+# --- writes the changed cells of sheets to the terminal directly, at a third of Textual's cost ----
 
 Piece: TypeAlias = tuple[int, int, Sheet, Sequence[Run]]
 """Cells of a sheet on the screen: line and column of the first cell, the sheet, and the cells."""

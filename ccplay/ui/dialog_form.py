@@ -458,8 +458,7 @@ def _initials(text: str) -> set[str]:
     return {each[0].lower() for each in re.findall(r"[^\W\d]+|\d+", text)}
 
 
-# --- the base of all dialogs ----------------------------------------------------------------------
-# The base of all dialogs: a box over the screen that returns one answer, usually a command.
+# --- the base of all dialogs: a box over the screen that returns one answer, usually a command ----
 
 Answer = TypeVar("Answer")
 

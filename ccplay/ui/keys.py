@@ -14,8 +14,7 @@ from textual.screen import Screen
 from ccplay.model.quantities import did_you_mean, quote
 from ccplay.traffic import TRAFFIC
 
-# --- the keys of the app and of its main screen ---------------------------------------------------
-# The keys of the app and of its main screen: what they do, and the names for remapping them.
+# --- the keys of the app and of its main screen: what they do, and the names for remapping them ---
 
 _VALUES = "Variables of algorithms in place of RTT (V backwards)"
 _VALUES_BACK = "Variables of algorithms, backwards"

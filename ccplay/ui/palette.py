@@ -44,8 +44,7 @@ from ccplay.ui.textual_private import GuardedPalette
 from ccplay.ui.view import tracing_problem
 from ccplay.units import parse_rate, parse_ratio, parse_time_us
 
-# --- the palette's commands to the lab ------------------------------------------------------------
-# The palette's commands to the lab: entries ready to run, and queries that spell out a command.
+# --- the palette's commands to the lab: entries ready to run, and queries that spell one out ------
 
 RATES = ("1 Mbit/s", "1.5 Mbit/s", "5 Mbit/s", "10 Mbit/s", "20 Mbit/s", "50 Mbit/s", "100 Mbit/s")
 DELAYS = ("0 ms", "5 ms", "10 ms", "20 ms", "50 ms", "100 ms", "200 ms")

@@ -29,8 +29,7 @@ from ccplay.ui.plot_traces import (
 )
 from ccplay.ui.view import View
 
-# --- theory in the cwnd plot ----------------------------------------------------------------------
-# Theory in the cwnd plot: CUBIC's W(t) and Reno's line for the selected flow, and their names.
+# --- theory in the cwnd plot: CUBIC's W(t) and Reno's line for the selected flow, with names ------
 
 _WIDE = 36
 """Smallest width in columns of a title with room for values of theory."""

@@ -138,8 +138,7 @@ def trouble(recent: Sequence[Health]) -> list[str]:
     return words
 
 
-# --- the banner -----------------------------------------------------------------------------------
-# The banner: lines shown only for a caption or notice, or if the lab is built, fails or ends.
+# --- the banner: shown only for a caption or notice, or if the lab is built, fails or ends --------
 
 _READ_S, _READ_CHARACTER_S = 6.0, 0.06
 """Shortest time in seconds that a caption is shown, and seconds per character of a longer one."""

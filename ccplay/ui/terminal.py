@@ -149,8 +149,34 @@ _ESCAPE = re.compile(r"\x1b(?=[^\x1b\[Obf\t\x7f])")
 ``[`` and ``O`` begin the sequences of other keys; with b, f, tab and DEL it edits in a field.
 """
 
+_PASTE, _PASTE_ENDS = "\x1b[200~", "\x1b[201~"
+"""Sequences around a paste, if the terminal brackets it."""
+
+_PASTE_S = 1.0
+"""Seconds without a byte after which a control key ends a paste whose own end has been lost."""
+
 _CANCEL = b"\x18"
 """Byte that ends a truncated escape sequence: CAN of ECMA-48."""
+
+
+class Pastes:
+    """Ends a paste that was cut off, or it would swallow every key, even the one that quits."""
+
+    def __init__(self) -> None:
+        self._seen = ""
+        self._last = 0.0
+
+    def completed(self, text: str, now: float) -> str:
+        """Return a read at ``now`` seconds, after the end of a paste if that has been lost."""
+        begun, late = self._seen.startswith(_PASTE), now > self._last + _PASTE_S
+        if begun and late and text[:1] < " " and text[:1] not in "\x1b\t\r\n":
+            text = _PASTE_ENDS + text
+        seen = self._seen + text
+        begun = seen.rfind(_PASTE) > seen.rfind(_PASTE_ENDS)
+        # The end may come in two reads.
+        self._seen = (_PASTE if begun else "") + seen[1 - len(_PASTE_ENDS) :]
+        self._last = now
+        return text
 
 
 class Terminal(TerminalDriver):
@@ -216,6 +242,7 @@ class Terminal(TerminalDriver):
         """Read keys and post them to the app until asked to stop or the terminal is gone."""
         parser = self.new_parser()
         decode = getincrementaldecoder("utf-8")("replace").decode
+        pastes = Pastes()
         while not self.exit_event.is_set():
             if select.select([self.fileno], [], [], _INPUT_S)[0]:
                 try:
@@ -227,7 +254,8 @@ class Terminal(TerminalDriver):
                 if not data:
                     self._soon(self._hang_up)
                     return
-                for message in self._typed(parser, decode(data)):
+                text = pastes.completed(decode(data), time.monotonic())
+                for message in self._typed(parser, text):
                     self.process_message(message)
             for message in parser.tick():
                 self.process_message(message)

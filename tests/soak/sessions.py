@@ -169,7 +169,11 @@ class Session:
         terminal.read_on()
         if code is None:
             took = f"{patience.took_s:.0f} s, {patience.lacked_s:.0f} of them on a busy machine,"
-            terminal.abort()
+            how.do(terminal)
+            if terminal.code(END_S) is None:
+                terminal.abort()
+            else:
+                took += " until that was done again,"
             self._fail(terminal, f"still running {took} after: {how.name}", how.name)
         elif early is not None and not how.itself:
             self._fail(terminal, f"ended by itself with exit code {early}", how.name)

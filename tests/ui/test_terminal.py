@@ -10,7 +10,7 @@ from pathlib import Path
 
 import pytest
 
-from ccplay.ui.terminal import Writer
+from ccplay.ui.terminal import Pastes, Writer
 from tests.terminals import ENTERS, LEAVES, PATIENCE_S, on_terminal, until
 
 RECORDING = Path(__file__).parent / "recordings" / "playground.ccplay"
@@ -169,3 +169,17 @@ def test_a_writer_notices_that_its_terminal_is_gone() -> None:
     assert it.lost.wait(PATIENCE_S)
     it.writer.put(b"x" * 100)
     assert it.writer.wait(0.0)
+
+
+def test_a_control_key_ends_a_paste_whose_end_was_lost() -> None:
+    """A paste over a line that broke would else swallow every key, even the one that quits."""
+    pastes = Pastes()
+    assert pastes.completed("\x11", 5.0) == "\x11"
+    assert pastes.completed("\x1b[200~abc", 6.0) == "\x1b[200~abc"
+    assert pastes.completed("\x11", 6.5) == "\x11", "it may belong to the text"
+    assert pastes.completed("d", 9.0) == "d"
+    assert pastes.completed("\x11", 11.0) == "\x1b[201~\x11"
+    assert pastes.completed("\x11", 19.0) == "\x11", "it has ended"
+    assert pastes.completed("\x1b[200~abc\x1b[20", 20.0).endswith("\x1b[20")
+    assert pastes.completed("1~", 20.1) == "1~"
+    assert pastes.completed("\x11", 30.0) == "\x11", "its end came in two reads"

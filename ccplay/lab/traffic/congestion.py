@@ -37,8 +37,7 @@ from ccplay.model.events import Log, Misbehaved
 from ccplay.model.samples import TcpSamples
 from ccplay.model.values import MOST_SEGMENTS
 
-# --- congestion controls --------------------------------------------------------------------------
-# Congestion controls: which ones the kernel has, and how to switch them while traffic runs.
+# --- congestion controls: which ones the kernel has, and how to switch them while traffic runs ----
 
 _SYSCTL = Path("/proc/sys/net/ipv4")
 

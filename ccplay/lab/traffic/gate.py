@@ -18,8 +18,7 @@ from ccplay.errors import CcplayError
 from ccplay.lab.netns import Namespace
 from ccplay.lab.traffic.program import Held, Hold, Program, ports_of, sockets_of
 
-# --- A gate ---------------------------------------------------------------------------------------
-# A gate: programs that start together wait in front of it, ready to send, and pass it at once.
+# --- A gate: programs that start together wait in front of it, ready to send, and pass at once ----
 
 _PAUSE_EACH_S, _LONGEST_PAUSE_S = 0.0003, 0.005
 """Seconds for which the lab leaves the processor to released programs: for each program, and at

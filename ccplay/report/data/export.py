@@ -168,8 +168,7 @@ def _kind(values: Sequence[object]) -> Cells:
     return "whole" if all(isinstance(value, int) for value in values) else "real"
 
 
-# --- the samples of recordings as tidy rows -------------------------------------------------------
-# The samples of recordings as tidy rows, one per sample, with units in the names of columns.
+# --- the samples of recordings as tidy rows, one per sample, with units in the names of columns ---
 
 _EXPORTED: dict[type, tuple[str, Mapping[str, tuple[str, Cells]]]] = {
     kind.exported.event: (kind.plural, kind.exported.columns)
