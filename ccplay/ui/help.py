@@ -98,9 +98,9 @@ class OrderlyApp(AppWithOutput[Answer]):
         self._ends = False
 
     @property
-    def keys_wait(self) -> bool:
-        """Whether anything that was typed has not been delivered yet."""
-        return bool(self._typed)
+    def keys_wait(self) -> int:
+        """Number of keys and pastes that have not been delivered yet; one may be acting now."""
+        return len(self._typed)
 
     def exit(
         self,

@@ -22,7 +22,7 @@ import time
 from collections import deque
 from collections.abc import Awaitable, Callable, Sequence
 from pathlib import Path
-from typing import ClassVar
+from typing import ClassVar, cast
 
 from textual import events
 from textual.app import ComposeResult
@@ -39,6 +39,7 @@ from ccplay.ui import keys, lineup, network_map, network_panel, ribbon, status_l
 from ccplay.ui.audience import WITH_FILES, Audience, Presenting
 from ccplay.ui.cells import Row, Sheet
 from ccplay.ui.compositor import Painter
+from ccplay.ui.help import OrderlyApp
 from ccplay.ui.lab_actions import FairQueueActions, LabActions, StartingActions, UndoActions
 from ccplay.ui.lesson_actions import AudienceActions
 from ccplay.ui.plot_pane import Overlay
@@ -270,8 +271,9 @@ class MainScreen(
         self._ribbon = ribbon.Ribbon()
 
     def redraw(self) -> None:
-        """Draw at once after a key, including the numbers."""
-        if self.is_current and self.is_mounted:
+        """Draw at once after a key, including the numbers, unless more keys wait behind it."""
+        more = cast("OrderlyApp[int]", self.app).keys_wait > 1
+        if self.is_current and self.is_mounted and not more:
             self._keep_up(tables=True)
             self._choose()
             self._numbers_at = self.clock()

@@ -14,6 +14,7 @@ from typing import Any
 import pytest
 from msgspec.structs import replace
 from textual.binding import Binding
+from textual.events import Key
 from textual.pilot import Pilot
 
 from ccplay.errors import LabError
@@ -337,6 +338,17 @@ async def test_drawing_piece_by_piece_ends_like_drawing_at_once(cells: bool, wid
                     assert plot._cells[1:] == piecewise, (plot.id, head.t)
             for plot in screen.query(Canvas):
                 plot.draw(plot_at(screen.view, plot.id or "").picture(screen.view))
+
+
+async def test_keys_that_more_keys_follow_draw_nothing(monkeypatch: pytest.MonkeyPatch) -> None:
+    """A held key would else be drawn long after its release, and ctrl+q would wait behind it."""
+    async with playing(SyntheticSource(stream(seconds=20)), start_at=20.0) as (app, pilot):
+        drawn: list[object] = []
+        monkeypatch.setattr(app.main, "_draw_plots", drawn.append)
+        for _ in range(41):
+            app.post_message(Key("left", None))
+        await until(pilot, lambda: not app.keys_wait)
+        assert len(drawn) < 10, "one for the last key, and those of frames"
 
 
 async def test_a_frame_without_news_repaints_nothing() -> None:
