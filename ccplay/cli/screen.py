@@ -370,7 +370,7 @@ def _show(
     lesson: Role | None = None,
 ) -> tuple[int, Scenario | None]:
     collect_no_garbage()
-    # A thread that reads a ghost would else keep the event loop waiting for 5 ms again and again.
+    # A thread that reads a ghost would otherwise make the event loop wait for 5 ms, time and again.
     sys.setswitchinterval(0.0005)
     from ccplay.ui import preferences
     from ccplay.ui.app import CcplayApp

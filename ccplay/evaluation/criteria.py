@@ -236,14 +236,12 @@ class Evaluation(msgspec.Struct, frozen=True, kw_only=True):
     def counts(self, subject: str = "") -> str:
         """Return how many criteria have each verdict, as text: ``29 pass, 1 fail``.
 
-        Without a ``subject``, of the one under test, for which criteria may be not evaluated.
+        Without a ``subject`` they are those of the one under test.
         """
-        found = [
-            next((e.verdict for e in each.judged if e.subject == subject), None)
-            if subject
-            else each.verdict
-            for each in self.criteria
-        ]
+        found: list[Verdict] = [each.verdict for each in self.criteria]
+        if subject:
+            judged = [one for each in self.criteria for one in each.judged]
+            found = [each.verdict for each in judged if each.subject == subject]
         counts = ((found.count(each), each) for each in VERDICTS)
         return ", ".join(f"{count} {name}" for count, name in counts if count)
 

@@ -172,7 +172,7 @@ def test_a_writer_notices_that_its_terminal_is_gone() -> None:
 
 
 def test_a_control_key_ends_a_paste_whose_end_was_lost() -> None:
-    """A paste over a line that broke would else swallow every key, even the one that quits."""
+    """A paste over a line that broke would otherwise swallow every key, even that which quits."""
     pastes = Pastes()
     assert pastes.completed("\x11", 5.0) == "\x11"
     assert pastes.completed("\x1b[200~abc", 6.0) == "\x1b[200~abc"
