@@ -341,7 +341,7 @@ async def test_drawing_piece_by_piece_ends_like_drawing_at_once(cells: bool, wid
 
 
 async def test_keys_that_more_keys_follow_draw_nothing(monkeypatch: pytest.MonkeyPatch) -> None:
-    """A held key would otherwise be drawn long after its release, and ctrl+q would wait behind it."""
+    """Otherwise a held key is drawn long after its release, and ctrl+q waits behind it."""
     async with playing(SyntheticSource(stream(seconds=20)), start_at=20.0) as (app, pilot):
         drawn: list[object] = []
         monkeypatch.setattr(app.main, "_draw_plots", drawn.append)
