@@ -45,9 +45,8 @@ def _used(path: Path) -> set[str]:
 
 @pytest.mark.parametrize(("owner", "name"), [(o, name) for o in PARTS for name in PARTS[o]])
 def test_textual_has_a_private_part(owner: type, name: str) -> None:
-    # From Python 3.13 on the source of a class that a metaclass has made anew is not found.
-    modules = {sys.modules[each.__module__] for each in owner.__mro__[:-1]}
-    sources = [inspect.getsource(each) for each in modules]
+    # Python 3.13 does not find the source of a class that a metaclass has made anew.
+    sources = [inspect.getsource(sys.modules[each.__module__]) for each in owner.__mro__[:-1]]
     assert hasattr(owner, name) or any(f"self.{name}" in each for each in sources), (
         f"Textual {version('textual')} has no {owner.__name__}.{name}, which "
         f"ccplay/ui/textual_private.py uses; it was tried with Textual {', '.join(TRIED)}"
