@@ -181,7 +181,10 @@ class EvaluationTable(OrderlyApp[int]):
         """Return the widths of the columns; 0 leaves one out."""
         section = 12 if width >= _WIDER else 6
         bound = 14 if width >= _WIDE else 0
-        fixed = (section, 0, 13, 15, bound, 5)
+        rows = self.board.rows.values()
+        figure = max([15, *(len(row.figure) for row in rows)])
+        runs = max([5, *(2 * len(str(row.runs[1])) + 1 for row in rows)])
+        fixed = (section, 0, 13, figure, bound, runs)
         # Each column has a cell of padding on both sides.
         taken = sum(fixed) + 2 * sum(each > 0 for each in fixed) + 2
         return (section, max(width - taken - 2, 12), *fixed[2:])

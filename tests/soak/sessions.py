@@ -170,10 +170,9 @@ class Session:
         if code is None:
             took = f"{patience.took_s:.0f} s, {patience.lacked_s:.0f} of them on a busy machine,"
             how.do(terminal)
-            if terminal.code(END_S) is None:
-                terminal.abort()
-            else:
+            if terminal.code(END_S) is not None:
                 took += " until that was done again,"
+            terminal.abort()
             self._fail(terminal, f"still running {took} after: {how.name}", how.name)
         elif early is not None and not how.itself:
             self._fail(terminal, f"ended by itself with exit code {early}", how.name)

@@ -73,6 +73,8 @@ async def test_the_table_fills_while_runs_finish(size: tuple[int, int]) -> None:
         finish(shown, "fairness", 0.5)
         await until(pilot, lambda: cells(app, "fairness")[2] == "fail")
         assert cells(app, "fairness")[3].startswith("0.5")
+        shown.rows["late-comer"].runs, shown.changed = (135, 180), True
+        await until(pilot, lambda: app._widths[-1] == len("135/180"))
         assert "1 fail" in text(app, "head")
         assert cells(app, "late-comer")[2] == ""
         assert app.query_one(DataTable).virtual_size.width <= size[0], "no row is cut off"
