@@ -5,6 +5,7 @@ import os
 import re
 import signal
 import tempfile
+import zlib
 from collections.abc import Generator
 from pathlib import Path
 
@@ -75,8 +76,10 @@ def pytest_collection_modifyitems(config: pytest.Config, items: list[pytest.Item
         items[:] = [item for item in items if item.nodeid in wanted]
 
 
-def pytest_runtest_logstart() -> None:
+def pytest_runtest_logstart(nodeid: str) -> None:
     _costs.lap()
+    # A dialog lists the sessions there, so that no test may leave one to the next.
+    os.environ["XDG_STATE_HOME"] = f"{_own.name}/{zlib.crc32(nodeid.encode())}"
 
 
 def pytest_collection_finish() -> None:

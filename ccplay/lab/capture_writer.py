@@ -30,9 +30,7 @@ from ccplay.files import writing
 from ccplay.model.commands import StartCapture
 from ccplay.model.events import CaptureEnded, CaptureStarted
 
-# --- reads the pcap of capture programs -----------------------------------------------------------
-# Reads the pcap of capture programs, and encodes the blocks of a pcapng file for Wireshark.
-#
+# --- reads the pcap of capture programs, writes pcapng for Wireshark ------------------------------
 # The formats are those of draft-ietf-opsawg-pcap and draft-ietf-opsawg-pcapng.
 
 _SECTION, _INTERFACE, _PACKET, _STATISTICS = 0x0A0D0D0A, 1, 6, 5

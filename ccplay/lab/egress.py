@@ -296,9 +296,7 @@ class Egress:
             htb.request_filters(self._routes, [htb.filter_removal(self.index, priority)])
 
 
-# --- moves a link's queue between the kernel and a discipline in software without losing a packet -
-# Moves a link's queue between the kernel and a discipline in software without losing a packet.
-#
+# --- moves a link's queue between kernel and software without losing a packet ---------------------
 # Into software: a class is created for packets that have waited, then packets are directed into the
 # process. Those that still wait in the kernel leave at the link's rate, and the process begins to
 # send when they are gone. Back: the kernel's new queue, empty until then, receives all packets that

@@ -68,9 +68,7 @@ def set_mtu(namespace: Namespace, interface: str, mtu: int) -> None:
         raise LabError(f"{interface}: requested MTU {mtu}, but the kernel keeps {held}")
 
 
-# --- segmentation and receive offloads of an interface --------------------------------------------
-# Segmentation and receive offloads of an interface (ethtool(8), include/uapi/linux/ethtool.h).
-#
+# --- offloads of an interface: ethtool(8), include/uapi/linux/ethtool.h ---------------------------
 # With offloads on, a queue holds segments of up to 64 KB; with them off, frames.
 
 _SIOCETHTOOL = 0x8946

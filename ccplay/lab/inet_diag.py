@@ -17,11 +17,10 @@ from typing import Literal, NamedTuple, TypeAlias
 
 from ccplay.lab import rtnl
 from ccplay.lab.connection import FIELDS, INFO_SIZE, Connection, in_units
-from ccplay.lab.rtnl import ends
+from ccplay.lab.netns import Namespace
+from ccplay.lab.rtnl import RouteSocket, ends
 
-# --- variables of a kernel congestion control -----------------------------------------------------
-# Variables of a kernel congestion control, which inet_diag reports in addition to ``tcp_info``.
-#
+# --- variables of a kernel congestion control, reported besides ``tcp_info`` ----------------------
 # They are in one of three attributes, include/uapi/linux/inet_diag.h, which the algorithm chooses
 # (``get_info`` in net/ipv4/tcp_*.c); a request for the attribute of Vegas returns any of them.
 
@@ -441,13 +440,14 @@ def joined(
 
 _NETLINK_SOCK_DIAG = 4
 _SOCK_DIAG_BY_FAMILY = 20
+_SOCK_DESTROY = 21
 
 _STATES = 1 << 1 | 1 << 4 | 1 << 8 | 1 << 9 | 1 << 11
 """States that may have unacknowledged data: ESTABLISHED, FIN_WAIT1, CLOSE_WAIT, LAST_ACK,
 CLOSING."""
 
 
-def _request(more: int = 0) -> bytes:
+def _request(extensions: int, family: int = socket.AF_INET) -> bytes:
     return struct.pack(
         "=IHHIIBBBxI48x",
         72,
@@ -455,14 +455,30 @@ def _request(more: int = 0) -> bytes:
         rtnl.DUMP_REQUEST,
         1,
         0,
-        socket.AF_INET,
+        family,
         socket.IPPROTO_TCP,
-        1 << (INET_DIAG_INFO - 1) | 1 << (INET_DIAG_CONG - 1) | more,
+        extensions,
         _STATES,
     )
 
 
-_REQUEST, _REQUEST_OWN = _request(), _request(ASKED)
+_ALWAYS = 1 << (INET_DIAG_INFO - 1) | 1 << (INET_DIAG_CONG - 1)
+_REQUEST, _REQUEST_OWN = _request(_ALWAYS), _request(_ALWAYS | ASKED)
+
+
+def destroy_connections(namespace: Namespace) -> None:
+    """Abort the TCP connections of a namespace, even those whose process has ended.
+
+    Such an orphan retransmits for many seconds over a slow link, and keeps its namespace and its
+    algorithm loaded. Raises ``OSError``; a kernel needs ``CONFIG_INET_DIAG_DESTROY``.
+    """
+    with RouteSocket(namespace, _NETLINK_SOCK_DIAG) as diag:
+        # Sockets of servers that listen for both versions of IP belong to version 6.
+        for family in (socket.AF_INET, socket.AF_INET6):
+            head = struct.pack("=IHHII", 72, _SOCK_DESTROY, rtnl.REQUEST | rtnl.ACK, 0, 0)
+            head += struct.pack("=BBHI", family, socket.IPPROTO_TCP, 0, _STATES)
+            found = diag.dumped(_request(0, family))
+            diag.request([head + each[20:68] for each in found], "connections")
 
 
 def columns(connections: Iterable[Connection]) -> dict[str, list[int]]:

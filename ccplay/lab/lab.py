@@ -168,6 +168,7 @@ class Lab:
             self._stack.push_async_callback(software.close)
         built = build_network(self.network, self._progress, self._build.seed)
         self._built: BuiltNetwork = built
+        self._stack.callback(built.end_connections)
         built.routing.on_new_routes = self._keep_default
         for text in filter(None, (*self._build.topology.remarks, built.lacking)):
             self._log("warning", text)

@@ -30,6 +30,7 @@ from msgspec.structs import replace
 from ccplay.errors import CommandError, LabError
 from ccplay.lab import rtnl
 from ccplay.lab.import_stubs import distutils, in_place_of
+from ccplay.lab.inet_diag import destroy_connections
 from ccplay.lab.netns import Namespace, write_sysctls
 from ccplay.lab.rtnl import NetlinkError, RouteSocket, is_up
 from ccplay.model.network import Link, Network
@@ -168,6 +169,12 @@ class BuiltNetwork(msgspec.Struct, frozen=True):
     def receiving_interface(self, link: Link) -> str:
         """Return the interface of ``link.dst`` on which the packets of a link arrive."""
         return self.network.opposite(link).interface
+
+    def end_connections(self) -> None:
+        """Abort what hosts have not delivered yet: it would outlive the lab."""
+        for host in self.network.hosts:
+            with suppress(LabError, OSError):
+                destroy_connections(self.namespaces[host])
 
     def close(self) -> None:
         """End the nodes and with them every interface; both end with the lab's process, too."""

@@ -156,16 +156,13 @@ class NetlinkError(OSError):
 
 
 class RouteSocket:
-    """A routing socket in a namespace (None: the caller's own). Not for concurrent use."""
+    """A netlink socket in a namespace (None: the caller's own). Not for concurrent use."""
 
-    def __init__(self, namespace: Namespace | None = None) -> None:
-        self._namespace = namespace
-        family, kind, proto = socket.AF_NETLINK, socket.SOCK_RAW, socket.NETLINK_ROUTE
-        self._socket = (
-            socket.socket(family, kind, proto)
-            if namespace is None
-            else namespace.socket(family, kind, proto)
-        )
+    def __init__(
+        self, namespace: Namespace | None = None, protocol: int = socket.NETLINK_ROUTE
+    ) -> None:
+        open_socket = socket.socket if namespace is None else namespace.socket
+        self._socket = open_socket(socket.AF_NETLINK, socket.SOCK_RAW, protocol)
         self._socket.setsockopt(socket.SOL_SOCKET, socket.SO_RCVBUF, _RECEIVE_BUFFER)
         self._socket.bind((0, 0))
         self._sequence = 0

@@ -57,9 +57,7 @@ from ccplay.model.disciplines import SUFFIX
 from ccplay.model.events import Applied, Log, SojournTimes
 from ccplay.model.values import Feature, Qdisc
 
-# --- firewall rules that lead a link's packets into a netfilter queue -----------------------------
-# Firewall rules that lead a link's packets into a netfilter queue, and then past the link's rate.
-#
+# --- rules that lead packets into a netfilter queue, then past the link's rate --------------------
 # They are in the table mangle, iptables-extensions(8). FORWARD and OUTPUT come before POSTROUTING,
 # so a packet sent on from the queue still passes the rules that act on its firewall mark: one sets
 # CE, the other leads packets that have waited already into a class without a rate. Packets that

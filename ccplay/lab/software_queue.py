@@ -462,9 +462,7 @@ def _undone(discipline: Discipline) -> int:
         return 0
 
 
-# --- the process that tries a user's discipline before it serves a link ---------------------------
-# The process that tries a user's discipline before it serves a link, each in a new process.
-#
+# --- tries each of a user's disciplines first, in a process of its own ----------------------------
 # So one that ends its process or computes for ever does no harm to packets that wait. The lab forks
 # it before it has threads, so that a trial need not import anything. Its name is ``queue trial``.
 
@@ -488,9 +486,7 @@ def serve_trials() -> None:
         sys.stdout.buffer.flush()
 
 
-# --- the process that runs disciplines in software ------------------------------------------------
-# The process that runs disciplines in software: receives packets, sends packets, obeys requests.
-#
+# --- the process that runs disciplines: receives and sends packets, obeys requests ----------------
 # Its name is ``software queue``.
 
 NAME = b"software queue"

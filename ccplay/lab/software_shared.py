@@ -57,9 +57,7 @@ def percentile(counts: Sequence[int], share: float) -> float | None:
     return float(bounds(len(counts) - 1)[1])
 
 
-# --- memory that the lab shares with the process of disciplines -----------------------------------
-# Memory that the lab shares with the process of disciplines: the current counters of all queues.
-#
+# --- the current counters of all queues, in memory that processes share ---------------------------
 # Each queue has a slot of 64-bit numbers there. The process writes the slots about once a
 # millisecond while packets move, and the lab reads them in a sweep, without a message. A slot's
 # version is odd while it is being written, so a reader gets numbers of one moment.

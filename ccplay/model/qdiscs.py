@@ -119,9 +119,7 @@ def classes(by: str) -> tuple[Parameter, ...]:
     )
 
 
-# --- disciplines that keep no state of flows or delays --------------------------------------------
-# Disciplines that keep no state of flows or delays: FIFOs, priority bands, the token bucket.
-#
+# --- FIFOs, priority bands, the token bucket: no state of flows or delays -------------------------
 # tc-pfifo(8), tc-pfifo_fast(8), tc-prio(8), tc-tbf(8); net/sched/sch_{fifo,generic,prio,tbf}.c.
 
 PFIFO = DisciplineKind(

@@ -72,8 +72,7 @@ def _nearest(word: str, known: tuple[str, ...]) -> list[str]:
     return get_close_matches(word, known, n=1)
 
 
-# --- kinds of values ------------------------------------------------------------------------------
-# Kinds of values: how each is typed, shown and written in a scenario file, and its JSON Schema.
+# --- kinds of values: how each is typed, shown, written in a file; its JSON Schema ----------------
 
 Plain: TypeAlias = "bool | int | float | str | list[Plain] | dict[str, Plain]"
 """A value as read from TOML."""
@@ -387,8 +386,7 @@ SWITCH = Quantity(
 """A flag of a queue discipline, which may also be text."""
 
 
-# --- the description of a setting of a command ----------------------------------------------------
-# The description of a setting of a command, link, queue or topology, shared by all its users.
+# --- the description of a setting of a command, link, queue or topology ---------------------------
 
 
 class Described(msgspec.Struct, frozen=True, kw_only=True):

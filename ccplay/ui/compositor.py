@@ -24,9 +24,7 @@ from textual.strip import Strip
 from ccplay.ui.cells import Run, Sheet, Span, Surface, runs_of, style_of
 from ccplay.ui.textual_private import ChopsUpdate, Compositor, CompositorUpdate
 
-# --- writes only changed cells to the terminal ----------------------------------------------------
-# Writes only changed cells to the terminal, and a colour only when it changes, or no colours.
-#
+# --- writes only changed cells to the terminal, and only changed colours --------------------------
 # For a partial update, Textual 8 writes each line from the left edge of the widget, and each run of
 # one style with both of its colours and a reset. On a screen that is mostly plots, this module
 # writes a tenth of those bytes, which makes a demonstration over SSH usable.

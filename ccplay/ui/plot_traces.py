@@ -555,9 +555,7 @@ class Picture(msgspec.Struct, frozen=True):
         )
 
 
-# --- the stroke of each trace in each slice of time -----------------------------------------------
-# The stroke of each trace in each slice of time: a line, and for long slices a band behind it.
-#
+# --- the stroke of each trace in each slice of time, and a band in long slices --------------------
 # A slice shorter than ``LONG_S`` shows the whole span of its values. In longer slices that would be
 # a solid block, so the line joins the medians, and a band extends from the lowest to the highest
 # value. Of many traces only the uppermost, the selected one, has a band: more would hide the lines.

@@ -117,15 +117,15 @@ async def test_after_sigkill_the_host_no_longer_has_it(tmp_path: Path, part: str
 
 @needs_bpf
 async def test_an_orderly_end_takes_it_back(tmp_path: Path) -> None:
-    """Even if packets in flight are never answered, which would keep it for two minutes."""
+    """Within 2 s, even if packets in flight are never answered, which would keep it for more."""
     path = own(tmp_path)
     lab = await start(path)
     assert (theirs := loaded_for(lab))
     lab.send(SetLink(loss=1.0))
     await lab.until(lambda state: state.flows["1"].series["ca_state"].last == LOSS)
     await lab.close()
-    assert await gone(path)
-    assert not await nothing_left(lambda: loaded() & theirs)
+    assert await gone(path, 2.0)
+    assert not await nothing_left(lambda: loaded() & theirs, 2.0)
 
 
 @needs_bpf

@@ -25,12 +25,9 @@ from tests.ui.test_snapshots import SIZES
 
 @pytest.fixture(autouse=True)
 def here(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> Path:
-    """Change to an empty folder, without earlier sessions; return it."""
-    folder = tmp_path / "here"
-    folder.mkdir()
-    monkeypatch.chdir(folder)
-    monkeypatch.setenv("XDG_STATE_HOME", str(tmp_path / "state"))
-    return folder
+    """Change to an empty folder; return it."""
+    monkeypatch.chdir(tmp_path)
+    return tmp_path
 
 
 @asynccontextmanager

@@ -47,8 +47,7 @@ from ccplay.stream.sources import LabSource, Source
 from ccplay.trace import delivery
 from ccplay.visible import notify, printable_json
 
-# --- finished runs on a worker's disk -------------------------------------------------------------
-# RunOutcome runs on a worker's disk, by key, until the experiment that ordered them keeps them.
+# --- finished runs on a worker's disk, until their experiment keeps them --------------------------
 
 _KEPT_S = 30 * 86_400.0
 """Seconds for which a finished run is kept if its experiment does not fetch it."""

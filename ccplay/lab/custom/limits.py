@@ -82,8 +82,7 @@ class Printed(io.TextIOBase):
         return "\n".join(lines)
 
 
-# --- limits the process that runs a user's own discipline -----------------------------------------
-# Limits the process that runs a user's own discipline: time of a call, memory, no other processes.
+# --- limits a user's own discipline: time of a call, memory, no processes -------------------------
 
 LIMIT_S = 0.5
 """Seconds after which a call is interrupted, or up to half of that later."""

@@ -149,8 +149,7 @@ def read_source(path: Path) -> str:
         raise CcplayError(f"{path.name}:{line}: not UTF-8 text") from None
 
 
-# --- reads what the source of a discipline declares -----------------------------------------------
-# Reads what the source of a discipline declares, its summary and parameters, without running it.
+# --- reads what the source of a discipline declares, without running it ---------------------------
 
 _DECLARATION = "PARAMETERS"
 

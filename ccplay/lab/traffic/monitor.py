@@ -21,8 +21,7 @@ from ccplay.errors import CcplayError, UnsupportedError
 from ccplay.lab.netns import Namespace
 from ccplay.model.values import Monitored
 
-# --- the flow monitor -----------------------------------------------------------------------------
-# The flow monitor: BPF programs at the netfilter hooks of hosts, and their counters of each flow.
+# --- the flow monitor: BPF programs at netfilter hooks of hosts count each flow -------------------
 
 SOURCE = Path(__file__).parent / "monitor.bpf.c"
 

@@ -160,8 +160,7 @@ def _attribute(kind: int, value: bytes) -> bytes:
     return _ATTRIBUTE.pack(4 + len(value), kind) + value + bytes(-len(value) % 4)
 
 
-# --- the choice of a connection's subflows --------------------------------------------------------
-# The choice of a connection's subflows: pairs of addresses and ports whose paths share least.
+# --- the choice of subflows: pairs of addresses and ports whose paths share least -----------------
 
 CANDIDATES = 32
 """Number of source ports from which those of a connection's subflows are chosen."""

@@ -71,9 +71,7 @@ class Ports:
         return range(first, first + count)
 
 
-# --- A program that is held at a system call ------------------------------------------------------
-# A program that is held at a system call: it is ready to send, and continues when it is released.
-#
+# --- a program held at a system call, ready to send, until it is released -------------------------
 # A seccomp filter of the program makes the kernel ask the lab about that call, see
 # seccomp_unotify(2), and the program sleeps in it until the lab answers. By then nothing has been
 # sent, and no time of a packet has been taken. A program that is never released dies with the lab.

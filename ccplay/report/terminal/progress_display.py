@@ -23,8 +23,7 @@ from ccplay.traffic.base import LogEntry
 from ccplay.units import format_clock
 from ccplay.visible import printable
 
-# --- prints without waiting for the reader --------------------------------------------------------
-# Prints without waiting for the reader: a thread writes, and text is dropped if too much waits.
+# --- prints in a thread; drops text if too much waits for the reader ------------------------------
 
 _MOST = 1 << 18
 """Largest number of bytes that wait for the reader: a few thousand lines of a run's log."""

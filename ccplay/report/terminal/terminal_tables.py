@@ -529,8 +529,7 @@ def _machine_line(machine: Machine) -> str:
     return " · ".join(words)
 
 
-# --- the receiver's table for runs without a screen -----------------------------------------------
-# The receiver's table for runs without a screen, as lines of text, each printed when it is due.
+# --- the receiver's table for runs without a screen, printed when due -----------------------------
 
 _CLOCK, _BYTES, _RATE = 9, 16, 13
 """Widths of the columns in cells."""

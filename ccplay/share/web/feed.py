@@ -15,8 +15,7 @@ from ccplay.share.frames import Board, Shown
 from ccplay.share.web import facts
 from ccplay.share.web.facts import Drawn, columns, lesson, lines, value
 
-# --- the messages to a page -----------------------------------------------------------------------
-# The messages to a page: facts when they change, and values of all lines on a grid of moments.
+# --- the messages to a page: facts that changed, all lines on a grid of moments -------------------
 
 _encoder = msgspec.json.Encoder()
 
