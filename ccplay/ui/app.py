@@ -187,6 +187,7 @@ class CcplayApp(OrderlyApp[int]):
         """Start processing the session's events."""
         self._run_session()
         self.call_after_refresh(_collect_garbage_again)
+        self.set_interval(0.3, self.collect_garbage)
         for mistake in self._mistakes:
             self.notify(mistake, severity="warning", timeout=12, markup=False)
         self.main.notify_shared()
@@ -265,4 +266,6 @@ def _collect_garbage_again() -> None:
     """Enable garbage collection after the first paint, but exempt all objects made so far."""
     if not gc.isenabled():
         gc.freeze()
+        # A dialog makes 30,000 objects; only if they become many more, no pause is waited for.
+        gc.set_threshold(150_000, 2, 0)
         gc.enable()

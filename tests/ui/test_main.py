@@ -5,6 +5,7 @@ import gc
 import itertools
 import sys
 import threading
+import time
 import warnings
 from collections.abc import AsyncIterator, Callable, Iterator, Sequence
 from contextlib import asynccontextmanager
@@ -349,6 +350,16 @@ async def test_keys_that_more_keys_follow_draw_nothing(monkeypatch: pytest.Monke
             app.post_message(Key("left", None))
         await until(pilot, lambda: app.main.shown.playhead.t == 0 and not app.keys_wait)
         assert len(drawn) < 10, "one for the last key, and those of frames"
+
+
+async def test_no_dialog_waits_for_a_search_for_garbage(monkeypatch: pytest.MonkeyPatch) -> None:
+    async with playing(live()) as (app, pilot):
+        await pilot.press("l")
+        searched: list[float] = []
+        monkeypatch.setattr(gc, "get_count", lambda: (50_000, 0, 0))
+        monkeypatch.setattr(gc, "collect", lambda: searched.append(time.monotonic()))
+        await until(pilot, lambda: searched != [])
+        assert searched[0] > app._waits_since + 0.4
 
 
 async def test_a_frame_without_news_repaints_nothing() -> None:

@@ -27,17 +27,8 @@ def runs() -> list[CaseResult]:
         summarise(state, "x")
         for state in (test_summary.session(), test_short_flows.told(), monitored)
     ]
-    counted = InterfaceResult(
-        id="r-eth1",
-        node="r",
-        link="r->h2",
-        sent=1,
-        sent_bytes=2,
-        received=3,
-        received_bytes=4,
-        dropped=5,
-        lost=None,
-    )
+    numbers = {"sent": 1, "sent_bytes": 2, "received": 3, "received_bytes": 4, "dropped": 5}
+    counted = InterfaceResult(id="r-eth1", node="r", link="r->h2", lost=None, **numbers)
     route = Route(1.0, "1", ["h1", "leaf1", "spine1", "leaf2", "h2"], back=["h2", "h1"])
     subflow = Subflow(
         id="1/2",
