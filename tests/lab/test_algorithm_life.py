@@ -2,11 +2,9 @@
 
 import asyncio
 import contextlib
-import json
 import os
 import re
 import signal
-import subprocess
 import uuid
 from collections.abc import Callable, Sequence
 from pathlib import Path
@@ -14,7 +12,7 @@ from pathlib import Path
 import psutil
 import pytest
 
-from ccplay.assets import ALGORITHMS, algorithms, find_tool
+from ccplay.assets import ALGORITHMS, algorithms
 from ccplay.bpf.support import custom_algorithms, lack
 from ccplay.errors import UsageError
 from ccplay.model.commands import Build, SetCongestionControl, SetLink
@@ -26,7 +24,7 @@ from ccplay.traffic.download import StartDownload
 from ccplay.traffic.flow import StartFlow
 from tests.lab.conftest import RunningLab, forked, running
 from tests.lab.namespaced import call
-from tests.lab.test_leaks import nothing_left
+from tests.lab.test_leaks import loaded_programs, nothing_left
 
 _missing = lack()
 needs_bpf = pytest.mark.skipif(_missing is not None, reason=f"{_missing}")
@@ -56,9 +54,7 @@ def in_kernel(path: Path) -> list[str]:
 
 def loaded() -> set[int]:
     """Return the numbers of all algorithms in the kernel, with a name or without."""
-    argv = [find_tool("bpftool") or "bpftool", "-j", "struct_ops", "show"]
-    said = subprocess.run(argv, capture_output=True, check=True)
-    return {each["id"] for each in json.loads(said.stdout)}
+    return loaded_programs("struct_ops")
 
 
 def loaded_for(lab: RunningLab) -> set[int]:

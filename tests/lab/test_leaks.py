@@ -143,9 +143,9 @@ def programs_held_for(marker: str) -> set[int]:
     return held
 
 
-def loaded_programs() -> set[int]:
-    """Return the numbers of all BPF programs of the host."""
-    argv = [find_tool("bpftool") or "bpftool", "-j", "prog", "show"]
+def loaded_programs(kind: str = "prog") -> set[int]:
+    """Return the numbers of all BPF programs of the host, or of its ``struct_ops``."""
+    argv = [find_tool("bpftool") or "bpftool", "-j", kind, "show"]
     said = subprocess.run(argv, capture_output=True, check=True)
     return {each["id"] for each in json.loads(said.stdout)}
 
