@@ -27,9 +27,7 @@ gc.set_threshold(50_000, 20, 20)
 
 # A shell starts jobs in the background with SIGINT ignored, and every program here inherits that.
 signal.signal(signal.SIGINT, signal.default_int_handler)
-# No test may write to the user's sessions or depend on the user's preferences.
 _own = tempfile.TemporaryDirectory(prefix="ccplay-tests-")
-os.environ |= {f"XDG_{name}_HOME": f"{_own.name}/{name.lower()}" for name in ("STATE", "CONFIG")}
 
 _again: set[str] = set()
 """Names of the tests that failed while others ran in parallel."""
@@ -78,8 +76,9 @@ def pytest_collection_modifyitems(config: pytest.Config, items: list[pytest.Item
 
 def pytest_runtest_logstart(nodeid: str) -> None:
     _costs.lap()
-    # A dialog lists the sessions there, so that no test may leave one to the next.
-    os.environ["XDG_STATE_HOME"] = f"{_own.name}/{zlib.crc32(nodeid.encode())}"
+    # No test has the user's sessions and preferences, or those that another test has left.
+    folder = f"{_own.name}/{zlib.crc32(nodeid.encode())}"
+    os.environ |= {f"XDG_{name}_HOME": f"{folder}/{name.lower()}" for name in ("STATE", "CONFIG")}
 
 
 def pytest_collection_finish() -> None:

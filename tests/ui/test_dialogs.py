@@ -572,7 +572,7 @@ async def entered(dialog: Callable[[], Modal[Any]], keys: str, *, at_once: bool)
 async def settled(app: Stage, pilot: Pilot[None]) -> None:
     """Wait until every key has had its effect."""
     await pilot.pause()
-    while app.keys_wait:
+    while app.keys_wait or app._is_busy():
         await pilot.pause()
 
 

@@ -25,7 +25,7 @@ from ccplay.ui.plot_canvas import GUTTER, Canvas
 from ccplay.ui.plot_row import DEFAULT, plot_at
 from tests.ui.synthetic import SyntheticSource, stream
 from tests.ui.test_main import live, playing, until
-from tests.ui.test_snapshots import RECORDING, SIZES, SnapCompare, app_on, at
+from tests.ui.test_snapshots import RECORDING, SIZES, SnapCompare, app_on, at, settled
 from tests.ui.view import seek, text_of
 
 
@@ -318,7 +318,7 @@ def test_the_dialog(snap_compare: SnapCompare, here: Path, monkeypatch: pytest.M
     async def ask(pilot: Pilot[int]) -> None:
         await at(app, 14.3)(pilot)
         await open_dialog(app, pilot)
-        await pilot.pause()
+        await settled(app, pilot)
 
     try:
         assert snap_compare(app, terminal_size=(80, 24), run_before=ask)

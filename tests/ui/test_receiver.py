@@ -14,7 +14,7 @@ from ccplay.traffic.flow import StartFlow
 from ccplay.ui.app import CcplayApp
 from tests.ui.synthetic import SyntheticSource, stream
 from tests.ui.test_main import live, playing, until
-from tests.ui.test_snapshots import SIZES, SnapCompare, at
+from tests.ui.test_snapshots import SIZES, SnapCompare, at, settled
 from tests.ui.view import text_of
 
 SIZE = 10_000_000
@@ -100,7 +100,7 @@ def test_how_it_looks(snap_compare: SnapCompare, size: tuple[int, int], flows: i
     async def open_table(pilot: Pilot[int]) -> None:
         await seek(pilot)
         await pilot.press("r")
-        await pilot.pause()
+        await settled(app, pilot)
 
     run_before: Callable[[Pilot[int]], Awaitable[None]] = open_table
     assert snap_compare(app, terminal_size=size, run_before=run_before)

@@ -14,7 +14,7 @@ from ccplay.ui.app import CcplayApp
 from ccplay.ui.main_screen import MainScreen
 from tests.ui.synthetic import SyntheticSource, stream
 from tests.ui.test_main import live, playing, until
-from tests.ui.test_snapshots import RECORDING, SIZES, SnapCompare, at
+from tests.ui.test_snapshots import RECORDING, SIZES, SnapCompare, at, settled
 
 NAME = "session-20261121-064512.toml"
 
@@ -137,7 +137,7 @@ def test_how_it_looks(snap_compare: SnapCompare, size: tuple[int, int]) -> None:
     async def open_dialog(pilot: Pilot[int]) -> None:
         await seek(pilot)
         await pilot.press("S", "enter")
-        await pilot.pause()
+        await settled(app, pilot)
 
     run_before: Callable[[Pilot[int]], Awaitable[None]] = open_dialog
     assert snap_compare(app, terminal_size=size, run_before=run_before)

@@ -26,15 +26,17 @@ def app_on(source: Source, **options: Any) -> CcplayApp:
     return CcplayApp(Session(source, title="playground"), **options)
 
 
-async def _settled(app: CcplayApp, pilot: Pilot[int]) -> None:
-    """Wait until every part has its final position and size."""
+async def settled(app: CcplayApp, pilot: Pilot[int]) -> None:
+    """Wait until every key has had its effect, and every part its final position and size."""
     async with asyncio.timeout(60):
         await pilot.pause()
-        while any(
-            each._layout_required or (each.width, each.height) != each.size
-            for each in app.main.query(Sheet)
-        ):
+        sheets = app.main.query(Sheet)
+        while app.keys_wait or app._is_busy() or not all(map(_is_placed, sheets)):
             await pilot.pause(0.01)
+
+
+def _is_placed(sheet: Sheet) -> bool:
+    return not sheet._layout_required and (sheet.width, sheet.height) == sheet.size
 
 
 def at(app: CcplayApp, t: float) -> Callable[[Pilot[int]], Awaitable[None]]:
@@ -47,18 +49,18 @@ def at(app: CcplayApp, t: float) -> Callable[[Pilot[int]], Awaitable[None]]:
         # Parts get their heights once the network is known, and must be drawn with them.
         app.main.draw()
         await pilot.pause(0.3)
-        await _settled(app, pilot)
+        await settled(app, pilot)
         head = app.main.shown.playhead
         head.jump(t, app.session.state.now)
         head.left, head.seen = head._page(t), t
         # A caption takes lines from the others.
         app.main.redraw()
-        await _settled(app, pilot)
+        await settled(app, pilot)
         for plot in app.main.query(Canvas):
             # The axes depend on what was shown before, and that depends on the clock.
             plot.blank(plot.width, plot.height)
         app.main.redraw()
-        await _settled(app, pilot)
+        await settled(app, pilot)
 
     return seek
 

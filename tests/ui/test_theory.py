@@ -18,7 +18,7 @@ from ccplay.ui.plot_pane import lack
 from ccplay.ui.plot_row import plot_at
 from tests.ui.synthetic import SyntheticSource, stream
 from tests.ui.test_main import live, playing, until
-from tests.ui.test_snapshots import RECORDING, SIZES, SnapCompare, app_on, at
+from tests.ui.test_snapshots import RECORDING, SIZES, SnapCompare, app_on, at, settled
 from tests.ui.view import text_of
 
 _FIRST, _LAST = 0x2800, 0x28FF
@@ -213,9 +213,9 @@ async def test_ascii_is_ascii() -> None:
 # --- pictures -----------------------------------------------------------------------------------
 
 
-async def _laid(pilot: Pilot[int]) -> None:
+async def _laid(app: CcplayApp, pilot: Pilot[int]) -> None:
     await pilot.press("y")
-    await pilot.pause()
+    await settled(app, pilot)
 
 
 @pytest.mark.parametrize("size", SIZES)
@@ -225,7 +225,7 @@ def test_theory(snap_compare: SnapCompare, size: tuple[int, int]) -> None:
 
     async def lay(pilot: Pilot[int]) -> None:
         await at(app, 12.5)(pilot)
-        await _laid(pilot)
+        await _laid(app, pilot)
 
     assert snap_compare(app, terminal_size=size, run_before=lay)
 
@@ -238,7 +238,7 @@ def test_theory_with_a_ghost_under_it(snap_compare: SnapCompare, tmp_path: Path)
     async def lay(pilot: Pilot[int]) -> None:
         await until(pilot, lambda: app.main.ghosts.shown is not None)
         await at(app, 12.5)(pilot)
-        await _laid(pilot)
+        await _laid(app, pilot)
 
     assert snap_compare(app, terminal_size=(120, 40), run_before=lay)
 
@@ -249,6 +249,6 @@ def test_theory_without_colour(snap_compare: SnapCompare, monkeypatch: pytest.Mo
 
     async def lay(pilot: Pilot[int]) -> None:
         await at(app, 12.5)(pilot)
-        await _laid(pilot)
+        await _laid(app, pilot)
 
     assert snap_compare(app, terminal_size=(120, 40), run_before=lay)
