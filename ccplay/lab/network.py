@@ -359,9 +359,7 @@ class Routing:
             except LabError as error:
                 namespace.sysctl(_CHOICE_AT_RANDOM)
                 self.knows_paths = False
-                return (
-                    f"flows take one of several paths at random, and it is unknown which: {error}"
-                )
+                return f"flows take one of several paths at random, unknown which: {error}"
             # With one seed for all, a second router would choose as the first did and leave paths
             # unused. 0 would mean a random seed.
             own = zlib.crc32(f"{seed}/{router}".encode()) or 1

@@ -605,8 +605,7 @@ def _free(name: str, taken: set[str]) -> str:
     number, free = 1, name
     while free in taken:
         number += 1
-        suffix = f"-{number}"
-        free = name[: _LONGEST_NAME - len(suffix)] + suffix
+        free = f"{name[: _LONGEST_NAME - len(str(number)) - 1]}-{number}"
     return free
 
 

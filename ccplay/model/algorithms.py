@@ -127,8 +127,7 @@ def type_of_service(name: str) -> int:
 
 
 # --- the distributions of jitter: the tables of tc-netem(8), computed -----------------------------
-# An entry is the distance from the mean in units of the jitter, times 8192 (``NETEM_DIST_SCALE``).
-# A packet draws one entry.
+# A packet draws an entry: its distance from the mean in jitters, times 8192, ``NETEM_DIST_SCALE``.
 
 SCALE = 8192
 """Value of a table's entry that stands for 1.0 times the jitter."""

@@ -10,8 +10,8 @@ from pathlib import Path
 from typing import BinaryIO, Protocol, cast
 
 from ccplay.errors import CcplayError, CommandError, LabError, RecordingError
-from ccplay.model.base import Command, Event, StartTraffic
-from ccplay.model.commands import StartTogether
+from ccplay.model.base import Command, Event, StartTraffic, StopTraffic
+from ccplay.model.commands import StartTogether, StopCapture, UntraceFlow
 from ccplay.model.events import Failed, Log
 from ccplay.model.samples import Sweep
 from ccplay.session.archive import SessionRecorder, Unsaved
@@ -160,7 +160,10 @@ class Session:
         self._history.forget_undone()
         hello = self.state.hello
         for each in split_starts(command, hello.network if hello else None):
-            self._do(each)
+            stops = isinstance(each, StopTraffic | StopCapture | UntraceFlow)
+            # A held key asks again before the lab has answered.
+            if not (stops and self._history.awaits(each)):
+                self._do(each)
 
     @property
     def undoable(self) -> str:

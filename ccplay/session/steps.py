@@ -361,6 +361,10 @@ class History:
         preparing = chain.from_iterable(self._together.values())
         return (*(each.step for each in self._sent if each.step is not None), *preparing)
 
+    def awaits(self, command: Command) -> bool:
+        """Return whether the user has sent the same command and the lab has not answered it."""
+        return any(each.by_hand and each.command == command for each in self._sent)
+
     @property
     def next(self) -> UserChange | None:
         """The last change, which is the next to be undone; None if there is none."""

@@ -56,14 +56,14 @@ async def test_the_dialog_asks_for_link_and_bounds(keys: str, expected: Command 
         assert app.answers == ([expected] if expected else [])
 
 
-async def test_k_asks_and_k_ends() -> None:
+async def test_k_asks_and_k_ends_once_though_it_is_held() -> None:
     async with playing(source := live(stream(seconds=20))) as (app, pilot):
         await pilot.press("k", "enter")
         assert source.sent == [StartCapture()]
         app.session.state.apply(STARTED)
         await until(pilot, lambda: "capturing c1" in text_of(app, "header"))
         await until(pilot, lambda: any(PATH in each.message for each in app._notifications))
-        await pilot.press("k")
+        await pilot.press("k", "k")
         assert source.sent == [StartCapture(), StopCapture(capture="c1")]
         app.session.state.apply(ENDED)
         await until(pilot, lambda: "capturing" not in text_of(app, "header"))

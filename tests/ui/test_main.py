@@ -101,8 +101,8 @@ async def test_the_network_has_a_row_for_each_host_of_the_fuller_side() -> None:
 
 async def test_x_stops_the_selected_flow() -> None:
     async with playing(source := live()) as (_, pilot):
-        await pilot.press("down", "x")
-        assert source.sent == [StopFlow(flow="2")]
+        await pilot.press("down", "x", "x")
+        assert source.sent == [StopFlow(flow="2")], "a key may be held"
 
 
 async def test_a_recording_takes_no_commands() -> None:

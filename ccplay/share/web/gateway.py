@@ -243,8 +243,7 @@ def draw_code(link: str) -> list[str]:
     ]
 
 
-# --- the process that serves browsers for a presenter ---------------------------------------------
-# Its arguments are ``SOCKET ADDRESS:PORT``.
+# --- serves browsers for a presenter, with the arguments ``SOCKET ADDRESS:PORT`` ------------------
 # It prints lines of JSON: the link once, then the number of browsers, or the reason for a failure.
 
 
