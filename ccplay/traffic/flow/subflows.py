@@ -65,10 +65,8 @@ class SubflowEnd(NamedTuple):
 class MptcpSockets:
     """An open inet_diag socket of one namespace, for MPTCP."""
 
-    def __init__(self, open_socket: Callable[[int, int, int], socket.socket]) -> None:
-        """``open_socket`` is ``Namespace.socket``; ``socket.socket`` for the current namespace."""
-        self._socket = open_socket(socket.AF_NETLINK, socket.SOCK_RAW, _NETLINK_SOCK_DIAG)
-        rtnl.set_timeout(self._socket)
+    def __init__(self, namespace: Namespace) -> None:
+        self._socket = rtnl.RouteSocket(namespace, _NETLINK_SOCK_DIAG)
 
     def close(self) -> None:
         """Close the socket."""
@@ -108,7 +106,7 @@ class MptcpSockets:
         """Return the head of each message, unpacked, and its attributes."""
         # A number above 255 does not fit into the protocol's field.
         more = _ATTRIBUTE.pack(8, _INET_DIAG_REQ_PROTOCOL) + struct.pack("=I", protocol)
-        self._socket.send(
+        found = self._socket.dumped(
             struct.pack(
                 "=IHHIIBBBxI48x",
                 72 + len(more),
@@ -123,19 +121,7 @@ class MptcpSockets:
             )
             + more
         )
-        found, going = [], True
-        while going:
-            data = self._socket.recv(1 << 16)
-            at = 0
-            while at < len(data):
-                length, kind = struct.unpack_from("=IH", data, at)
-                if kind == _SOCK_DIAG_BY_FAMILY:
-                    head = _MESSAGE.unpack_from(data, at)
-                    found.append((head, data[at + ATTRIBUTES : at + length]))
-                else:
-                    going = rtnl.continues(data, at, kind, "inet_diag")
-                at += (length + 3) & ~3
-        return found
+        return [(_MESSAGE.unpack_from(each), each[ATTRIBUTES:]) for each in found]
 
 
 def _port(packed: bytes) -> int:
@@ -187,7 +173,7 @@ class Subflows:
         """
         self._on_open, self._by_kernel = on_open, by_kernel
         self._flow, self._src = flow, namespace.name
-        self._sockets = MptcpSockets(namespace.socket)
+        self._sockets = MptcpSockets(namespace)
         self._manager = PathManager(namespace)
         self._probe, self._emit, self._clock = probe, emit, clock
         self.joint = Joint(flow, self._acknowledged)
