@@ -43,7 +43,7 @@ from ccplay.lab.rtnl import (
     RTM_NEWTFILTER,
     TC_H_ROOT,
     NetlinkError,
-    RouteSocket,
+    NetlinkSocket,
     cls_u32,
     dropped,
     ifinfmsg,
@@ -157,7 +157,7 @@ class NetemDelay:
             follower.cancel()
         moves = moving is not None and moving.content.impairs
         try:
-            with RouteSocket(arrival.namespace) as routes:
+            with NetlinkSocket(arrival.namespace) as routes:
                 index = self._devices.get(arrival.name)
                 if index is None:
                     if not path and not moves:
@@ -182,7 +182,7 @@ class NetemDelay:
             if len(part)
         }
         now: dict[str, float] = {}
-        with RouteSocket(arrival.namespace) as routes:
+        with NetlinkSocket(arrival.namespace) as routes:
             while True:
                 moment = time.monotonic()
                 wanted = {name: part.at(moment) for name, part in parts.items()}
@@ -201,7 +201,7 @@ class NetemDelay:
         if (index := self._devices.get(arrival.name)) is None:
             return 0
         try:
-            with RouteSocket(arrival.namespace) as routes:
+            with NetlinkSocket(arrival.namespace) as routes:
                 return dropped(routes).get(index)
         except NetlinkError as error:
             raise LabError(f"link {arrival.name}: netem: {error}") from error
@@ -217,7 +217,7 @@ def divert_requests(source: int, target: int) -> list[Any]:
     return [clsact_request(source), redirection_request(source, INCOMING, target)]
 
 
-def make_ifb(routes: RouteSocket, arrival: Arrival) -> int:
+def make_ifb(routes: NetlinkSocket, arrival: Arrival) -> int:
     """Create an ifb device in the receiver's namespace and return its index."""
     name = f"ifb{arrival.number}"
     info = {"attrs": [["IFLA_INFO_KIND", "ifb"]]}
@@ -230,7 +230,7 @@ def make_ifb(routes: RouteSocket, arrival: Arrival) -> int:
     return index
 
 
-def _divert(routes: RouteSocket, arrival: Arrival) -> int:
+def _divert(routes: NetlinkSocket, arrival: Arrival) -> int:
     index = make_ifb(routes, arrival)
     # netem comes first, or the first packets would not be delayed.
     _set_netem(routes, index, Impairment())
@@ -239,7 +239,7 @@ def _divert(routes: RouteSocket, arrival: Arrival) -> int:
     return index
 
 
-def _set_netem(routes: RouteSocket, index: int, path: Impairment, seed: int = 0) -> None:
+def _set_netem(routes: NetlinkSocket, index: int, path: Impairment, seed: int = 0) -> None:
     try:
         routes.request([netem_request(index, path, seed)], "netem")
     except NetlinkError as error:
@@ -284,7 +284,7 @@ def _table(name: str) -> bytes:
     return (table(name) or array("h", range(-SCALE, SCALE, step))).tobytes()
 
 
-def _read_netem(routes: RouteSocket, index: int, asked: Impairment) -> Impairment:
+def _read_netem(routes: NetlinkSocket, index: int, asked: Impairment) -> Impairment:
     kind, image = qdiscs.find_qdisc(routes, index, TC_H_ROOT)
     if kind != "netem":
         raise LabError(f"requested netem from the kernel, but it has {kind or 'none'}")
@@ -537,7 +537,7 @@ def _netem_refusal() -> tuple[str, str]:
     """Return why netem can't be used, and the missing module; empty if it can."""
     info = {"attrs": [["IFLA_INFO_KIND", "ifb"]]}
     device = (("IFLA_IFNAME", _TRIAL_DEVICE), ("IFLA_LINKINFO", info))
-    with RouteSocket() as routes:
+    with NetlinkSocket() as routes:
         trial = traffic_control(
             RTM_NEWQDISC, CREATE, LOOPBACK, (("TCA_KIND", "netem"),), parent=TC_H_ROOT
         )

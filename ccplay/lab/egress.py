@@ -26,7 +26,7 @@ from ccplay.lab.netns import Namespace
 from ccplay.lab.network import BuiltNetwork
 from ccplay.lab.qdisc_counters import PASSAGE
 from ccplay.lab.qdiscs import Leaf, check_software, in_software
-from ccplay.lab.rtnl import TC_H_ROOT, RouteSocket
+from ccplay.lab.rtnl import TC_H_ROOT, NetlinkSocket
 from ccplay.lab.software import SendingEnd, Software
 from ccplay.lab.traces import Moving
 from ccplay.model.disciplines import MOST_RATE, is_software
@@ -47,7 +47,7 @@ class Egress:
     """The sending end of a link and its settings."""
 
     def __init__(
-        self, link: Link, namespace: Namespace, arrival: Arrival, routes: RouteSocket, index: int
+        self, link: Link, namespace: Namespace, arrival: Arrival, routes: NetlinkSocket, index: int
     ) -> None:
         """Start empty; ``namespace`` is the sending node's, ``index`` the interface's."""
         self.link = link

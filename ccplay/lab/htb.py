@@ -38,7 +38,7 @@ from ccplay.lab.rtnl import (
     RTM_NEWTFILTER,
     TC_H_ROOT,
     NetlinkError,
-    RouteSocket,
+    NetlinkSocket,
     cls_u32,
     sched_htb,
     traffic_control,
@@ -110,7 +110,7 @@ _PASSAGE_RATE = 10_000_000_000
 """Rate in bits per second of the class ``PASSAGE``, because HTB requires one."""
 
 
-def set_rate(routes: RouteSocket, index: int, rate: int, *, new: bool) -> None:
+def set_rate(routes: NetlinkSocket, index: int, rate: int, *, new: bool) -> None:
     """Shape an interface to ``rate`` bits per second, Ethernet headers included.
 
     ``new`` creates the root first, which drops all packets queued before.
@@ -142,7 +142,7 @@ def remove_passage(index: int) -> list[Any]:
     return [traffic_control(RTM_DELTCLASS, 0, index, (), parent=ROOT, handle=PASSAGE)]
 
 
-def set_shares(routes: RouteSocket, index: int, rate: int, shares: Mapping[int, float]) -> None:
+def set_shares(routes: NetlinkSocket, index: int, rate: int, shares: Mapping[int, float]) -> None:
     """Create the classes with these handles below the link's own, or change their shares.
 
     Each is guaranteed its share of ``rate`` and borrows what others leave unused, in proportion to
@@ -184,7 +184,7 @@ def _class(index: int, parent: int, handle: int, *, rate: int, ceil: int, quantu
     )
 
 
-def read_rates(routes: RouteSocket, index: int) -> dict[int, int]:
+def read_rates(routes: NetlinkSocket, index: int) -> dict[int, int]:
     """Return the kernel's rates in bits per second, by class; empty without HTB."""
     rates = {}
     for answer in routes.dump(traffic_control(RTM_GETTCLASS, 0, index, ())):
@@ -315,7 +315,7 @@ def filter_removal(index: int, priority: int) -> Any:
     return traffic_control(RTM_DELTFILTER, 0, index, (), parent=ROOT, info=_filter_info(priority))
 
 
-def request_filters(routes: RouteSocket, requests: Iterable[Any]) -> None:
+def request_filters(routes: NetlinkSocket, requests: Iterable[Any]) -> None:
     """Send requests about filters. Raises ``UnsupportedError`` if the kernel has no u32."""
     try:
         routes.request(requests, "filter")
@@ -330,7 +330,7 @@ def filter_refusal() -> str:
 
     A filter is tried on the loopback device of the caller's own, private namespace.
     """
-    with RouteSocket() as routes:
+    with NetlinkSocket() as routes:
         attributes = (("TCA_KIND", "htb"), ("TCA_OPTIONS", sched_htb.get_parameters({})))
         root = {"parent": TC_H_ROOT, "handle": ROOT}
         routes.request(
@@ -347,7 +347,7 @@ def filter_refusal() -> str:
     return ""
 
 
-def filter_priorities(routes: RouteSocket, index: int) -> set[int]:
+def filter_priorities(routes: NetlinkSocket, index: int) -> set[int]:
     """Return the priorities of the filters that the kernel has on an interface."""
     answers = routes.dump(traffic_control(RTM_GETTFILTER, 0, index, (), parent=ROOT))
     return {answer["info"] >> 16 for answer in answers if answer["index"] == index}

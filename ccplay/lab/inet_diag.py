@@ -18,7 +18,7 @@ from typing import Literal, NamedTuple, TypeAlias
 from ccplay.lab import rtnl
 from ccplay.lab.connection import FIELDS, INFO_SIZE, Connection, in_units
 from ccplay.lab.netns import Namespace
-from ccplay.lab.rtnl import RouteSocket, ends
+from ccplay.lab.rtnl import NetlinkSocket, ends
 
 # --- variables of a kernel congestion control, reported besides ``tcp_info`` ----------------------
 # They are in one of three attributes, include/uapi/linux/inet_diag.h, which the algorithm chooses
@@ -472,7 +472,7 @@ def destroy_connections(namespace: Namespace) -> None:
     Such an orphan retransmits for many seconds over a slow link, and keeps its namespace and its
     algorithm loaded. Raises ``OSError``; a kernel needs ``CONFIG_INET_DIAG_DESTROY``.
     """
-    with RouteSocket(namespace, _NETLINK_SOCK_DIAG) as diag:
+    with NetlinkSocket(namespace, _NETLINK_SOCK_DIAG) as diag:
         # Sockets of servers that listen for both versions of IP belong to version 6.
         for family in (socket.AF_INET, socket.AF_INET6):
             head = struct.pack("=IHHII", 72, _SOCK_DESTROY, rtnl.REQUEST | rtnl.ACK, 0, 0)

@@ -32,7 +32,7 @@ from ccplay.lab import rtnl
 from ccplay.lab.import_stubs import distutils, in_place_of
 from ccplay.lab.inet_diag import destroy_connections
 from ccplay.lab.netns import Namespace, write_sysctls
-from ccplay.lab.rtnl import NetlinkError, RouteSocket, is_up
+from ccplay.lab.rtnl import NetlinkError, NetlinkSocket, is_up
 from ccplay.model.network import Link, Network
 
 # --- proves with datagrams that every host reaches every other, before links are shaped -----------
@@ -208,11 +208,11 @@ def build_network(
         for router in network.routers:
             namespaces[router].sysctl({"net.ipv4.ip_forward": 1})
         routing = Routing(network, namespaces)
-        with RouteSocket() as routes:
+        with NetlinkSocket() as routes:
             routes.request(_cables(network, namespaces), "can't make the links")
         on_step(steps[2], 2, len(steps))
         for name, namespace in namespaces.items():
-            with RouteSocket(namespace) as routes:
+            with NetlinkSocket(namespace) as routes:
                 routes.request(routing.configuration(name), f"can't configure node {name}")
         lacking = routing.seed(seed)
         on_step(steps[3], 3, len(steps))
@@ -338,7 +338,7 @@ class Routing:
         self._down: set[str] = set()
         self._installed: dict[str, Routes] = {}
         self._indices: dict[str, dict[str, int]] = {}
-        self._sockets: dict[str, RouteSocket] = {}
+        self._sockets: dict[str, NetlinkSocket] = {}
 
     def close(self) -> None:
         """Close the sockets."""
@@ -568,9 +568,9 @@ class Routing:
             node, arrival = link.dst, self._index(self.network.opposite(link))
         return f"every node of {' → '.join([*seen, dst])} has a route, yet packets get lost"
 
-    def _socket(self, node: str) -> RouteSocket:
+    def _socket(self, node: str) -> NetlinkSocket:
         if node not in self._sockets:
-            self._sockets[node] = RouteSocket(self._namespaces[node])
+            self._sockets[node] = NetlinkSocket(self._namespaces[node])
         return self._sockets[node]
 
 

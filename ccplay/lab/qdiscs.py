@@ -22,7 +22,7 @@ from ccplay.lab.rtnl import (
     RTM_NEWQDISC,
     TC_H_ROOT,
     NetlinkError,
-    RouteSocket,
+    NetlinkSocket,
     traffic_control,
 )
 from ccplay.model import disciplines
@@ -83,7 +83,7 @@ def validate(qdisc: Qdisc) -> Qdisc:
         raise CommandError(str(error)) from None
 
 
-def attach(routes: RouteSocket, index: int, parent: int, handle: int, qdisc: Qdisc) -> None:
+def attach(routes: NetlinkSocket, index: int, parent: int, handle: int, qdisc: Qdisc) -> None:
     """Install a validated ``qdisc`` under ``parent``, in place of the one there.
 
     If ``handle`` and kind are those of the one there, its parameters change and its packets stay.
@@ -126,7 +126,7 @@ def changed_options(before: Qdisc, wanted: Qdisc) -> Qdisc | None:
     return Qdisc(kind=wanted.kind, options=options)
 
 
-def remove_qdisc(routes: RouteSocket, index: int, parent: int) -> None:
+def remove_qdisc(routes: NetlinkSocket, index: int, parent: int) -> None:
     """Remove the discipline under ``parent``, if there is one."""
     try:
         routes.request([traffic_control(RTM_DELQDISC, 0, index, (), parent=parent)], "remove")
@@ -135,7 +135,7 @@ def remove_qdisc(routes: RouteSocket, index: int, parent: int) -> None:
             raise
 
 
-def read_back(routes: RouteSocket, index: int, parent: int, asked: Qdisc) -> Qdisc:
+def read_back(routes: NetlinkSocket, index: int, parent: int, asked: Qdisc) -> Qdisc:
     """Return the discipline under ``parent`` as the kernel has it.
 
     Its options are those that ``asked`` names, and the limit. Raises ``CommandError`` if the
@@ -159,7 +159,7 @@ def read_back(routes: RouteSocket, index: int, parent: int, asked: Qdisc) -> Qdi
     return Qdisc(kind=kind, options=shown)
 
 
-def find_qdisc(routes: RouteSocket, index: int, parent: int) -> tuple[str | None, bytes]:
+def find_qdisc(routes: NetlinkSocket, index: int, parent: int) -> tuple[str | None, bytes]:
     """Return kind and ``TCA_OPTIONS`` of the discipline under ``parent``; None if there is none."""
     _, attributes = _dump_options(routes, index, parent)
     if not attributes:
@@ -167,12 +167,12 @@ def find_qdisc(routes: RouteSocket, index: int, parent: int) -> tuple[str | None
     return attributes[_KIND].rstrip(b"\0").decode(), attributes.get(_OPTIONS, b"")
 
 
-def handle_of(routes: RouteSocket, index: int, parent: int) -> int:
+def handle_of(routes: NetlinkSocket, index: int, parent: int) -> int:
     """Return the handle of the discipline under ``parent``; 0 if there is none."""
     return _dump_options(routes, index, parent)[0]
 
 
-def _dump_options(routes: RouteSocket, index: int, parent: int) -> tuple[int, dict[int, bytes]]:
+def _dump_options(routes: NetlinkSocket, index: int, parent: int) -> tuple[int, dict[int, bytes]]:
     request = _HEADER.pack(_MESSAGE.size, RTM_GETQDISC, REQUEST | DUMP, 0, 0)
     for answer in routes.dumped(request + _TC.pack(index, 0, 0, 0)):
         _, _, its_index, handle, its_parent, _ = _MESSAGE.unpack_from(answer)
@@ -181,7 +181,7 @@ def _dump_options(routes: RouteSocket, index: int, parent: int) -> tuple[int, di
     return 0, {}
 
 
-def backlog(routes: RouteSocket, index: int, parent: int) -> int:
+def backlog(routes: NetlinkSocket, index: int, parent: int) -> int:
     """Return the bytes in the discipline under ``parent``; 0 if there is none."""
     for answer in routes.dump(traffic_control(RTM_GETQDISC, 0, index, ())):
         if answer["index"] == index and answer["parent"] == parent:
@@ -221,7 +221,7 @@ def _refused(qdisc: Qdisc) -> str | None:
 
 
 def _rehearse(qdisc: Qdisc) -> None:
-    with RouteSocket() as routes:
+    with NetlinkSocket() as routes:
         remove_qdisc(routes, LOOPBACK, TC_H_ROOT)
         attach(routes, LOOPBACK, TC_H_ROOT, 0x10000, qdisc)
         try:
@@ -404,7 +404,7 @@ class Leaf:
     """The queue under ``parent``: an interface's root or one of its classes."""
 
     def __init__(
-        self, routes: RouteSocket, index: int, parent: int, handles: Iterator[int]
+        self, routes: NetlinkSocket, index: int, parent: int, handles: Iterator[int]
     ) -> None:
         """Begin without a discipline; ``handles`` yields the major number of a new handle."""
         self.parent = parent

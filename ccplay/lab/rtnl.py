@@ -155,7 +155,7 @@ class NetlinkError(OSError):
     """Raised if the kernel refuses a request; ``errno`` and ``strerror`` are the reason."""
 
 
-class RouteSocket:
+class NetlinkSocket:
     """A netlink socket in a namespace (None: the caller's own). Not for concurrent use."""
 
     def __init__(
@@ -294,7 +294,7 @@ def _split(data: bytes) -> Iterable[tuple[int, int, int]]:
 
 # --- requests of rtnetlink(7) for a network: links, addresses, neighbours, routes and rules -------
 # A network needs several of them per link, and pyroute2's general encoder takes a tenth of a
-# millisecond for each. ``RouteSocket.request`` fills in their sequence numbers.
+# millisecond for each. ``NetlinkSocket.request`` fills in their sequence numbers.
 
 _LINK = struct.Struct("=BxHiII")
 """``struct ifinfomsg``: family, type, index, flags, and the mask of the flags to change."""
@@ -527,7 +527,7 @@ def carried(namespace: Namespace) -> Carried:
     return found
 
 
-def dropped(routes: RouteSocket) -> dict[int, int]:
+def dropped(routes: NetlinkSocket) -> dict[int, int]:
     """Return the packets dropped by each interface's root queue and all below it.
 
     The keys are interface indices. One dump without a decoder serves all interfaces of a node,

@@ -21,7 +21,7 @@ from ccplay.lab.htb import Selection, check_classes, set_mtu
 from ccplay.lab.network import BuiltNetwork
 from ccplay.lab.qdisc_counters import SoftwareReading
 from ccplay.lab.qdiscs import Leaf, choose_qdisc
-from ccplay.lab.rtnl import Carried, NetlinkError, RouteSocket, carried
+from ccplay.lab.rtnl import Carried, NetlinkError, NetlinkSocket, carried
 from ccplay.lab.software import Software
 from ccplay.lab.traces import Moving, Traces
 from ccplay.model.disciplines import NOT_OF_CLASS, is_software
@@ -175,7 +175,7 @@ class Shaper:
         try:
             for number, link in enumerate(self._built.network.links, start=1):
                 namespace = self._built.namespace(link.src)
-                routes = self._stack.enter_context(RouteSocket(namespace))
+                routes = self._stack.enter_context(NetlinkSocket(namespace))
                 arrival = Arrival(
                     number,
                     link.name,

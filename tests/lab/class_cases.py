@@ -5,7 +5,7 @@ from typing import Any
 from ccplay.lab import htb
 from ccplay.lab.htb import Selection, filter_priorities, port_keys, protocol_keys
 from ccplay.lab.paths import STREAMS
-from ccplay.lab.rtnl import RouteSocket
+from ccplay.lab.rtnl import NetlinkSocket
 from ccplay.model.values import LinkSetting, Qdisc, TrafficClass
 from tests.lab.network_cases import Bench, bench
 
@@ -16,7 +16,7 @@ def _streams(kind: str, name: str, port: int) -> Selection:
 
 def _read(made: Bench) -> tuple[set[int], list[int]]:
     namespace = made.built.namespace(made.there.src)
-    with RouteSocket(namespace) as routes:
+    with NetlinkSocket(namespace) as routes:
         index = namespace.interface_index(made.there.interface)
         return filter_priorities(routes, index), sorted(htb.read_rates(routes, index))
 

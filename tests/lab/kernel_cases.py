@@ -6,7 +6,7 @@ from typing import Any
 from ccplay.errors import CommandError, UnsupportedError
 from ccplay.lab import qdisc_options, qdiscs
 from ccplay.lab.htb import CLASS
-from ccplay.lab.rtnl import RouteSocket
+from ccplay.lab.rtnl import NetlinkSocket
 from ccplay.model import tc
 from ccplay.model.base import Option
 from ccplay.model.commands import SetLink
@@ -118,7 +118,7 @@ tc_sfqred_stats``."""
 
 def _image(made: Bench) -> dict[str, Any]:
     namespace = made.built.namespace(made.there.src)
-    with RouteSocket(namespace) as routes:
+    with NetlinkSocket(namespace) as routes:
         index = namespace.interface_index(made.there.interface)
         kind, image = qdiscs.find_qdisc(routes, index, CLASS)
     return {

@@ -22,7 +22,7 @@ from ccplay.lab.delay_line import Arrival
 from ccplay.lab.netns import Namespace
 from ccplay.lab.network import BuiltNetwork, build_network
 from ccplay.lab.paths import STREAMS
-from ccplay.lab.rtnl import NetlinkError, RouteSocket, is_up, traffic_control
+from ccplay.lab.rtnl import NetlinkError, NetlinkSocket, is_up, traffic_control
 from ccplay.lab.shaping import HalfChangedError, Shaper, delay_engine
 from ccplay.lab.software import Software
 from ccplay.model.events import LinkChanged
@@ -79,7 +79,7 @@ class Bench:
         """Return handle, qlen and counters of the queue under study."""
         namespace = self.built.namespace(self.there.src)
         index = namespace.interface_index(self.there.interface)
-        with RouteSocket(namespace) as routes:
+        with NetlinkSocket(namespace) as routes:
             for answer in routes.dump(traffic_control(RTM_GETQDISC, 0, index, ())):
                 kind = answer.get_attr("TCA_KIND")
                 if answer["index"] == index and kind not in ("htb", "noqueue"):
@@ -399,7 +399,7 @@ async def kernels(made: Bench) -> str:
     for link in made.links.values():
         namespace = made.built.namespace(link.src)
         index = namespace.interface_index(link.interface)
-        with RouteSocket(namespace) as routes:
+        with NetlinkSocket(namespace) as routes:
             interface = offloaded(namespace, link.interface), is_up(namespace, link.interface)
             queues = (
                 htb.filter_priorities(routes, index),
@@ -413,7 +413,7 @@ async def kernels(made: Bench) -> str:
 async def failing_anywhere() -> dict[str, Any]:
     """Let each call of each command fail once; return how many did, and what then differed."""
     faults, differed, failed = Faults(), list[str](), dict[str, int]()
-    RouteSocket.request = faults.among(RouteSocket.request)  # type: ignore[method-assign]
+    NetlinkSocket.request = faults.among(NetlinkSocket.request)  # type: ignore[method-assign]
     for module, name in ((delay, "_iptables"), (netns, "change_iptables"), (Supervisor, "ask")):
         setattr(module, name, faults.among_awaited(getattr(module, name)))
     htb.set_offloads = faults.among(htb.set_offloads)
@@ -462,11 +462,11 @@ async def failing_anywhere() -> dict[str, Any]:
 
 async def undoing_that_fails() -> Any:
     """Let a second link refuse its queue and the first to go back; return what is reported."""
-    request = RouteSocket.request
+    request = NetlinkSocket.request
     async with bench() as made:
         number = 0
 
-        def refuse(routes: RouteSocket, messages: Iterable[Any], what: str) -> None:
+        def refuse(routes: NetlinkSocket, messages: Iterable[Any], what: str) -> None:
             nonlocal number
             number += 1
             if number > 1:
@@ -477,7 +477,7 @@ async def undoing_that_fails() -> Any:
             try:
                 await made.shaper.apply_to_all([made.there, made.back], LinkSetting(qdisc=qdisc))
             except HalfChangedError as error:
-                RouteSocket.request = request  # type: ignore[method-assign]
+                NetlinkSocket.request = request  # type: ignore[method-assign]
                 queues = {each.link: each.setting.qdisc for each in error.changes}
                 return [str(error), msgspec.to_builtins(queues), await kernels(made)]
             raise AssertionError("it was not refused")
@@ -485,7 +485,7 @@ async def undoing_that_fails() -> Any:
         bfifo = Qdisc(kind="bfifo", options={"limit": 30_000})
         qdiscs.rehearse(bfifo)
         qdiscs._taken.add(msgspec.json.encode(bfifo))
-        RouteSocket.request = refuse  # type: ignore[method-assign, assignment]
+        NetlinkSocket.request = refuse  # type: ignore[method-assign, assignment]
         return await change(bfifo)
 
 
@@ -505,7 +505,7 @@ async def ifb_detour() -> dict[str, float]:
         arrival = Arrival(
             1, link.name, made.built.namespace(link.dst), made.built.receiving_interface(link)
         )
-        with RouteSocket(arrival.namespace) as routes:
+        with NetlinkSocket(arrival.namespace) as routes:
             index = delay.make_ifb(routes, arrival)
             qdiscs.attach(routes, index, TC_H_ROOT, 0x10000, PFIFO_100)
             source = arrival.namespace.interface_index(arrival.interface)

@@ -7,7 +7,7 @@ from typing import Any
 from ccplay.lab import qdisc_options, qdiscs
 from ccplay.lab.htb import CLASS
 from ccplay.lab.qdisc_counters import QdiscCounters, QdiscSocket
-from ccplay.lab.rtnl import RouteSocket
+from ccplay.lab.rtnl import NetlinkSocket
 from ccplay.model.base import Option
 from ccplay.model.values import LinkSetting, Qdisc
 from tests.lab.network_cases import Bench, bench
@@ -31,7 +31,7 @@ async def _replace(made: Bench, qdisc: Qdisc) -> dict[str, Any]:
     assert changed.setting.qdisc is not None
     await made.until(lambda: _read(made).packets > 50 and _read(made).qlen > 0)
     namespace = made.built.namespace(made.there.src)
-    with RouteSocket(namespace) as routes:
+    with NetlinkSocket(namespace) as routes:
         index = namespace.interface_index(made.there.interface)
         _, image = qdiscs.find_qdisc(routes, index, CLASS)
     sampled = _read(made)

@@ -14,7 +14,7 @@ from ccplay.errors import UnsupportedError
 from ccplay.lab import capabilities
 from ccplay.lab.network import build_network
 from ccplay.lab.probe import Probe
-from ccplay.lab.rtnl import NetlinkError, RouteSocket
+from ccplay.lab.rtnl import NetlinkError, NetlinkSocket
 from ccplay.lab.traffic import congestion, iperf
 from ccplay.lab.traffic.program import ports_of
 from ccplay.lab.traffic.traffic import LabTraffic
@@ -64,7 +64,7 @@ async def refused_halfway(routes: int, sockets: int) -> list[list[str]]:
     Returns the algorithms that routes and sockets then have.
     """
     built = build_network(plan(Topology(kind="dumbbell", pairs=1)), lambda *_: None)
-    host, request, assign = built.namespace("s1"), RouteSocket.request, congestion._set
+    host, request, assign = built.namespace("s1"), NetlinkSocket.request, congestion._set
     congestion.set_host_default(host, "reno")
     with host.entered():
         server = socket.create_server(("127.0.0.1", 0))
@@ -73,8 +73,8 @@ async def refused_halfway(routes: int, sockets: int) -> list[list[str]]:
         assign(each, "cubic")
     left = sockets
 
-    def refuse_routes(kernel: RouteSocket, messages: Iterable[Any], what: str) -> None:
-        RouteSocket.request = request  # type: ignore[method-assign]
+    def refuse_routes(kernel: NetlinkSocket, messages: Iterable[Any], what: str) -> None:
+        NetlinkSocket.request = request  # type: ignore[method-assign]
         kernel.request(list(messages)[:routes], what)
         raise NetlinkError(1, "refused")
 
@@ -85,7 +85,7 @@ async def refused_halfway(routes: int, sockets: int) -> list[list[str]]:
             raise OSError(1, "refused")
         assign(connection, cc)
 
-    RouteSocket.request = refuse_routes  # type: ignore[method-assign, assignment]
+    NetlinkSocket.request = refuse_routes  # type: ignore[method-assign, assignment]
     with suppress(UnsupportedError, OSError):
         congestion.set_host_default(host, "bbr")
     congestion._set = refuse_sockets
@@ -93,7 +93,7 @@ async def refused_halfway(routes: int, sockets: int) -> list[list[str]]:
         ports = [ports_of(each) or (0, 0) for each in ends]
         congestion.switch(os.getpid(), ports, "bbr")
     server.close()
-    with RouteSocket(host) as kernel:
+    with NetlinkSocket(host) as kernel:
         kept = [str(congestion._cc_of(each)) for each in congestion._routes(kernel)]
     return [kept, [congestion._get(each) for each in ends]]
 

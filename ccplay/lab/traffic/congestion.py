@@ -26,7 +26,7 @@ from ccplay.lab.rtnl import (
     RTM_NEWROUTE,
     RTM_NEWRULE,
     NetlinkError,
-    RouteSocket,
+    NetlinkSocket,
     fibmsg,
     message,
     rtmsg,
@@ -200,7 +200,7 @@ def set_host_default(namespace: Namespace, cc: str) -> None:
     keeps another algorithm; then all routes keep the algorithms that they had.
     """
     name = require(cc)
-    with RouteSocket(namespace) as kernel:
+    with NetlinkSocket(namespace) as kernel:
         if not (before := _routes(kernel)):
             raise CommandError(f"host {namespace.name} has no routes: its cables are down")
         refusal = ""
@@ -217,7 +217,7 @@ def set_host_default(namespace: Namespace, cc: str) -> None:
 
 def host_default(namespace: Namespace) -> str:
     """Return the algorithm of a host's new connections."""
-    with RouteSocket(namespace) as kernel:
+    with NetlinkSocket(namespace) as kernel:
         for route in _routes(kernel):
             if (cc := _cc_of(route)) is not None:
                 return library.display_name(cc)
@@ -225,7 +225,7 @@ def host_default(namespace: Namespace) -> str:
         return (_SYSCTL / "tcp_congestion_control").read_text().strip()
 
 
-def _routes(kernel: RouteSocket) -> list[Any]:
+def _routes(kernel: NetlinkSocket) -> list[Any]:
     """Return the host's own unicast routes, the shortest prefix first."""
     routes = kernel.dump(message(rtmsg, RTM_GETROUTE, family=socket.AF_INET))
     chosen = [
@@ -388,7 +388,7 @@ def ask_for_ecn(namespace: Namespace, port: int) -> None:
     Raises ``UnsupportedError`` if the kernel can't route by port.
     """
     try:
-        with RouteSocket(namespace) as kernel:
+        with NetlinkSocket(namespace) as kernel:
             route = _default_route(kernel, namespace)
             kernel.request([_with_ecn(route)], f"host {namespace.name}: route with ECN")
             kernel.request([_rule(RTM_NEWRULE, CREATE | EXCLUSIVE, port)], f"rule for port {port}")
@@ -403,7 +403,7 @@ def ask_for_ecn(namespace: Namespace, port: int) -> None:
 
 def stop_asking(namespace: Namespace, port: int) -> None:
     """Undo ``ask_for_ecn``; open connections keep what they negotiated."""
-    with RouteSocket(namespace) as kernel:
+    with NetlinkSocket(namespace) as kernel:
         kernel.request([_rule(RTM_DELRULE, 0, port)], f"rule for port {port}")
 
 
@@ -436,7 +436,7 @@ def _ect_1(verb: str, port: int) -> str:
     return f"*mangle\n{verb} {rule}\nCOMMIT\n"
 
 
-def _default_route(kernel: RouteSocket, namespace: Namespace) -> Any:
+def _default_route(kernel: NetlinkSocket, namespace: Namespace) -> Any:
     routes = kernel.dump(message(rtmsg, RTM_GETROUTE, family=socket.AF_INET))
     for route in routes:
         if (route["table"], route["dst_len"]) == (_MAIN, 0):

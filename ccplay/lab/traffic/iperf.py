@@ -17,7 +17,7 @@ from ccplay.lab.htb import Keys, port_keys
 from ccplay.lab.netns import Namespace
 from ccplay.lab.network import mac
 from ccplay.lab.paths import DATAGRAMS, STREAMS
-from ccplay.lab.rtnl import NetlinkError, RouteSocket
+from ccplay.lab.rtnl import NetlinkError, NetlinkSocket
 from ccplay.lab.traffic.program import Hold
 from ccplay.model.algorithms import DEFAULT, type_of_service
 from ccplay.model.network import Network
@@ -140,7 +140,7 @@ class Bypass:
             if (src, dst) not in self._ends:
                 self._make_cable(src, dst)
             for end, keys in self._talk(src, dst, port):
-                with RouteSocket(end.namespace) as routes:
+                with NetlinkSocket(end.namespace) as routes:
                     places = (end.interface, delay.LEAVING, end.cable)
                     wanted = [delay.redirection_request(*places, each, port) for each in keys]
                     routes.request([delay.clsact_request(end.interface), *wanted], "redirection")
@@ -154,7 +154,7 @@ class Bypass:
             return
         self._open.remove(port)
         for end, _ in self._talk(src, dst, port):
-            with RouteSocket(end.namespace) as routes:
+            with NetlinkSocket(end.namespace) as routes:
                 request = delay.redirection_removal(end.interface, delay.LEAVING, port)
                 routes.request([request], "end of a redirection")
 
@@ -171,12 +171,12 @@ class Bypass:
     def _make_cable(self, src: str, dst: str) -> None:
         """Make the cable between two hosts."""
         here, there = self._end(src, dst), self._end(dst, src)
-        with RouteSocket() as routes:
+        with NetlinkSocket() as routes:
             ends = ((name, address, where.pid) for name, address, where in (here, there))
             routes.request([rtnl.cable(*ends)], f"cable from {src} to {dst}")
         for host, other, (name, _, namespace) in ((src, dst, here), (dst, src, there)):
             index = namespace.interface_index(name)
-            with RouteSocket(namespace) as routes:
+            with NetlinkSocket(namespace) as routes:
                 routes.request([rtnl.up(index)], name)
             own = namespace.interface_index(self._links[host].interface)
             self._ends[host, other] = _End(namespace, own, index)

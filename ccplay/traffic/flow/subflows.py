@@ -66,7 +66,7 @@ class MptcpSockets:
     """An open inet_diag socket of one namespace, for MPTCP."""
 
     def __init__(self, namespace: Namespace) -> None:
-        self._socket = rtnl.RouteSocket(namespace, _NETLINK_SOCK_DIAG)
+        self._socket = rtnl.NetlinkSocket(namespace, _NETLINK_SOCK_DIAG)
 
     def close(self) -> None:
         """Close the socket."""
