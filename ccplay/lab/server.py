@@ -152,14 +152,23 @@ async def _obey(
 
 
 def _read_stdin(loop: asyncio.AbstractEventLoop) -> asyncio.Queue[bytes | None]:
-    """Return a queue of stdin's lines, then None at its end, or on SIGTERM or SIGINT.
+    """Return a queue of stdin's lines, then None at its end.
 
-    A thread reads stdin, because it may be a file, a pipe or a terminal.
+    ``wire.END``, SIGTERM and SIGINT end the queue at once; they drop the lines that wait. A thread
+    reads stdin, because it may be a file, a pipe or a terminal.
     """
     lines: asyncio.Queue[bytes | None] = asyncio.Queue()
 
+    def end() -> None:
+        while not lines.empty():
+            lines.get_nowait()
+        lines.put_nowait(None)
+
     def read() -> None:
         while line := sys.stdin.buffer.readline(wire.LONGEST_COMMAND + 1):
+            if line == wire.END:
+                loop.call_soon_threadsafe(end)
+                return
             rest = line
             while rest and not rest.endswith(b"\n"):
                 # The line is too long, which the decoder reports, or it is the last one.
@@ -169,7 +178,7 @@ def _read_stdin(loop: asyncio.AbstractEventLoop) -> asyncio.Queue[bytes | None]:
         loop.call_soon_threadsafe(lines.put_nowait, None)
 
     for number in (signal.SIGTERM, signal.SIGINT):
-        loop.add_signal_handler(number, lines.put_nowait, None)
+        loop.add_signal_handler(number, end)
     threading.Thread(target=read, daemon=True).start()
     return lines
 

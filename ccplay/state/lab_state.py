@@ -8,7 +8,15 @@ from itertools import pairwise
 from typing import Any
 
 from ccplay.model.base import Event, StopTraffic
-from ccplay.model.commands import Change, ChangeMark, Mark, RemoveMark, TraceFlow, UntraceFlow
+from ccplay.model.commands import (
+    Change,
+    ChangeMark,
+    Mark,
+    RemoveMark,
+    StopCapture,
+    TraceFlow,
+    UntraceFlow,
+)
 from ccplay.model.events import (
     Applied,
     Building,
@@ -57,7 +65,7 @@ class LabState(Sampled):
         self.sojourns = SojournCounts()
         """Sojourn times of packets in disciplines in software."""
         self.captures: dict[str, CaptureStarted] = {}
-        """Running captures."""
+        """Captures that run and have not been stopped."""
         self.links: dict[str, list[LinkChanged]] = {}
         """Every setting of each direction of a link, oldest first."""
         self.hosts: dict[str, str] = {}
@@ -175,6 +183,8 @@ def _apply_command(state: LabState, event: Applied) -> None:
     if isinstance(command, Mark | ChangeMark | RemoveMark):
         state.mark(event, command)
         return
+    if isinstance(command, StopCapture):
+        state.captures.pop(command.capture, None)
     flow = state.flows.get(command.needs())
     text = command.describe_effect(flow.cc if flow else None, renewed=event.renewed)
     detail = ""

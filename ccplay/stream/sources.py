@@ -461,6 +461,8 @@ class LabSource:
         return self._ending
 
     async def _close(self, process: LabProcess) -> None:
+        with contextlib.suppress(ConnectionError):
+            process.stdin.write(wire.END)
         process.stdin.close()
         try:
             await asyncio.wait_for(process.wait(), self._grace_s)

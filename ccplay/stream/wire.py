@@ -40,6 +40,9 @@ LONGEST_COMMAND = 4 << 20
 """Bytes of the longest line with a command; a network with ten thousand reserved names takes half
 of it."""
 
+END = b"end\n"
+"""Line that ends a lab once the command under way is done; commands that wait are dropped."""
+
 LAB_ERROR = "ccplay lab: "
 """Prefix of the line on stderr in which a lab reports why it ends."""
 

@@ -13,7 +13,7 @@ import pytest
 
 from ccplay.errors import ROOT_REMEDY, LabError
 from ccplay.model.commands import Build, Mark
-from ccplay.model.events import Applied, Failed
+from ccplay.model.events import Applied, Ended, Failed, Hello
 from ccplay.session import launch
 from ccplay.stream import wire
 from ccplay.stream.sources import LabSource
@@ -39,6 +39,22 @@ def test_a_line_of_any_length_is_refused_and_the_next_one_obeyed() -> None:
     assert refused.message.startswith("a command has at most 4,194,304 bytes: xxx")
     assert [each.command for each in events if isinstance(each, Applied)] == [after]
     assert (done.returncode, done.stderr) == (0, b"")
+
+
+def test_the_end_drops_the_commands_that_wait() -> None:
+    """They arrive while the network is built, so none of them has begun."""
+    pipe = subprocess.PIPE
+    argv = [sys.executable, "-m", "ccplay", "lab"]
+    with subprocess.Popen(argv, stdin=pipe, stdout=pipe) as lab:
+        assert lab.stdin is not None
+        assert lab.stdout is not None
+        lab.stdin.write(wire.encode(Build()))
+        lab.stdin.flush()
+        assert isinstance(wire.decode_event(lab.stdout.readline()), Hello)
+        rest, _ = lab.communicate(wire.encode(Mark(text="now")) * 9 + wire.END, timeout=120)
+    events = [wire.decode_event(line) for line in rest.splitlines()]
+    assert isinstance(events[-1], Ended)
+    assert not [each for each in events if isinstance(each, Applied | Failed)]
 
 
 def test_an_endless_first_line_is_refused() -> None:

@@ -5,7 +5,7 @@ from typing import Any
 import pytest
 from msgspec.structs import replace
 
-from ccplay.model.commands import ChangeMark, Mark, RemoveMark, SetCongestionControl
+from ccplay.model.commands import ChangeMark, Mark, RemoveMark, SetCongestionControl, StopCapture
 from ccplay.model.events import Applied, CaptureEnded, CaptureStarted, Failed, LinkChanged, Ready
 from ccplay.model.samples import Sweep
 from ccplay.model.series import Series
@@ -246,3 +246,4 @@ def test_the_log_shows_how_a_capture_ended(changes: dict[str, Any], kind: str, s
     state = folded(started, replace(ended, **changes))
     assert (state.log[-1].kind, state.log[-1].text) == (kind, said)
     assert not state.captures
+    assert not folded(started, Applied(t=1.5, command=StopCapture(capture="c1"))).captures
