@@ -28,13 +28,11 @@ from ccplay.errors import LabError
 from ccplay.lab import child, delay_line, qdiscs
 from ccplay.lab.child import Child, Logger, Supervisor
 from ccplay.lab.delay_line import Arrival, DelayReply, DelayRequest, Impairment
+from ccplay.lab.netlink import CREATE, EXCLUSIVE, NESTED, U64, attribute, join, split
 from ccplay.lab.netns import Namespace
 from ccplay.lab.packet_loop import PacketQueue
-from ccplay.lab.qdisc_options import NESTED, attribute, join, split
 from ccplay.lab.qdiscs import LOOPBACK
 from ccplay.lab.rtnl import (
-    CREATE,
-    EXCLUSIVE,
     RTM_DELLINK,
     RTM_DELQDISC,
     RTM_DELTFILTER,
@@ -267,7 +265,7 @@ def netem_options(path: Impairment, seed: int = 0) -> bytes:
         _REORDER: _U32S.pack(_part(path.reorder), 0),
         _CORRUPT: _U32S.pack(_part(path.corrupt), 0),
         _RATE: _RATE_STRUCT.pack(NETEM_RATE // 8, 0, 0, 0),
-        _SEED: _U64.pack(seed),
+        _SEED: U64.pack(seed),
     }
     if path.jitter_us:
         attributes[_TABLE] = _table(path.distribution)
@@ -296,7 +294,9 @@ def path_of(image: bytes) -> Impairment:
     """Return the impairment in netem's TCA_OPTIONS, except the distribution of jitter."""
     delay, _, loss, gap, duplicate, jitter = _QOPT.unpack_from(image)
     found = split(image[_QOPT.size :])
-    reorder, corrupt = (_first(found.get(each)) for each in (_REORDER, _CORRUPT))
+    reorder, corrupt = (
+        int.from_bytes(found.get(each, b"")[:4], sys.byteorder) for each in (_REORDER, _CORRUPT)
+    )
     gemodel: tuple[float, ...] = ()
     if (model := split(found.get(_LOSS, b"")).get(_GILBERT_ELLIOTT)) is not None:
         p, r, kept_in_bad, lost_in_good = _GEMODEL.unpack_from(model)
@@ -313,10 +313,6 @@ def path_of(image: bytes) -> Impairment:
     )
 
 
-def _first(image: bytes | None) -> int:
-    return 0 if image is None else int.from_bytes(image[:4], sys.byteorder)
-
-
 def _part(share: float) -> int:
     return round(share * _ALL)
 
@@ -330,7 +326,7 @@ _ALL = 2**32 - 1
 
 _QOPT = struct.Struct("=6I")
 """``struct tc_netem_qopt``: latency, limit, loss, gap, duplicate, jitter; attributes follow."""
-_U32S, _U64 = struct.Struct("=II"), struct.Struct("=Q")
+_U32S = struct.Struct("=II")
 _RATE_STRUCT, _GEMODEL = struct.Struct("=IiIi"), struct.Struct("=4I")
 # TCA_NETEM_DELAY_DIST and so on.
 _TABLE, _REORDER, _CORRUPT, _LOSS, _RATE, _SEED = 2, 3, 4, 5, 6, 14

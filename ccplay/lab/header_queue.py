@@ -12,11 +12,9 @@ import struct
 from zlib import crc32
 
 from ccplay.lab.disciplines.base import Packet
+from ccplay.lab.netlink import walk
 from ccplay.lab.netns import Namespace
-from ccplay.lab.packet_loop import PacketQueue
-
-_PAYLOAD = 10
-"""Attribute ``NFQA_PAYLOAD``."""
+from ccplay.lab.packet_loop import PAYLOAD, PacketQueue
 
 _COPIED = 40
 """Number of bytes copied of a packet: its IP header without options, the ports, and some more."""
@@ -54,20 +52,12 @@ class HeaderQueue(PacketQueue):
         except BlockingIOError:
             return None
         at = self._payload_at
-        if at + 4 > length or buffer[at + 2] != _PAYLOAD or buffer[at + 3]:
-            at = self._payload_at = self._find(length)
+        if at + 4 > length or buffer[at + 2] != PAYLOAD or buffer[at + 3]:
+            # Later messages have the same attributes.
+            payload, _ = walk(buffer, 20, length).get(PAYLOAD, (36, 0))
+            at = self._payload_at = payload - 4
         number = int.from_bytes(buffer[24:28], "big")
         return parse_header(buffer, at + 4, number)
-
-    def _find(self, length: int) -> int:
-        """Return the offset of the payload's attribute in messages like this one."""
-        at = 20
-        while at + 4 <= length:
-            size, kind = struct.unpack_from("=HH", self._buffer, at)
-            if kind == _PAYLOAD:
-                return at
-            at += (size + 3) & ~3
-        return 32
 
     def send_on(self, packet: int, mark: int) -> None:
         """Release a packet at the next ``flush``, with a firewall mark."""

@@ -21,13 +21,11 @@ import msgspec
 from msgspec.structs import replace
 
 from ccplay.errors import CommandError, LabError, UnsupportedError
+from ccplay.lab.netlink import CREATE, EXCLUSIVE, REPLACE
 from ccplay.lab.netns import Namespace
 from ccplay.lab.qdisc_counters import PASSAGE
 from ccplay.lab.qdiscs import LOOPBACK, Leaf
 from ccplay.lab.rtnl import (
-    CREATE,
-    EXCLUSIVE,
-    REPLACE,
     RTM_DELQDISC,
     RTM_DELTCLASS,
     RTM_DELTFILTER,

@@ -15,10 +15,11 @@ import sys
 from collections.abc import Callable, Iterable, Mapping, Sequence
 from typing import Literal, NamedTuple, TypeAlias
 
-from ccplay.lab import rtnl
+from ccplay.lab import netlink
 from ccplay.lab.connection import FIELDS, INFO_SIZE, Connection, in_units
+from ccplay.lab.netlink import ATTRIBUTE, attribute, ends, walk
 from ccplay.lab.netns import Namespace
-from ccplay.lab.rtnl import NetlinkSocket, ends
+from ccplay.lab.rtnl import NetlinkSocket
 
 # --- variables of a kernel congestion control, reported besides ``tcp_info`` ----------------------
 # They are in one of three attributes, include/uapi/linux/inet_diag.h, which the algorithm chooses
@@ -32,7 +33,6 @@ REPORTING = frozenset(
 )
 """Algorithms of Linux with a ``get_info``; BPF programs can't have one."""
 
-_ATTRIBUTE = struct.Struct("=HH")
 _UNKNOWN_RTT = 0x7FFFFFFF
 """RTT that Vegas reports before it has measured one."""
 _UNBEGUN = 0
@@ -71,7 +71,7 @@ _FIELDS: dict[tuple[int, str], tuple[_Field, ...]] = {
 
 _LAYOUTS = {kind: (struct.Struct(f"=4x{code}"), fields) for (kind, code), fields in _FIELDS.items()}
 _BY_NAME = {field.name: field for fields in _FIELDS.values() for field in fields}
-_HEADS = {_ATTRIBUTE.pack(layout.size, kind): kind for kind, (layout, _) in _LAYOUTS.items()}
+_HEADS = {ATTRIBUTE.pack(layout.size, kind): kind for kind, (layout, _) in _LAYOUTS.items()}
 
 
 def places(head: bytes) -> list[tuple[str, str, int]]:
@@ -130,15 +130,12 @@ def _spread(values: list[int | None], places: Sequence[int], size: int) -> list[
 
 def _plain(attributes: bytes) -> bytes:
     """Return the first known attribute, cut to its known length; empty if there is none."""
-    at = 0
-    while at + 4 <= len(attributes):
-        size, kind = _ATTRIBUTE.unpack_from(attributes, at)
+    for kind, (begin, end) in walk(attributes, 0, len(attributes)).items():
         if kind in _LAYOUTS:
-            known = _LAYOUTS[kind][0].size
-            if size < known:
+            known = _LAYOUTS[kind][0].size - ATTRIBUTE.size
+            if end - begin < known:
                 break
-            return _ATTRIBUTE.pack(known, kind) + attributes[at + 4 : at + known]
-        at += max((size + 3) & ~3, 4)
+            return attribute(kind, attributes[begin : begin + known])
     return b""
 
 
@@ -185,17 +182,12 @@ def learn(data: bytes, position: int, length: int) -> MessageLayout:
 
     Raises ``OSError`` if the kernel's ``tcp_info`` is too short (before Linux 4.19).
     """
-    payloads: dict[int, tuple[int, int]] = {}
-    at = ATTRIBUTES
-    while at + 4 <= length:
-        size, kind = _ATTRIBUTE.unpack_from(data, position + at)
-        payloads[kind] = (at + 4, size - 4)
-        at += max((size + 3) & ~3, 4)
-    info, info_size = payloads.get(INET_DIAG_INFO, (0, 0))
+    payloads = walk(data, position + ATTRIBUTES, position + length)
+    info, info_end = payloads.get(INET_DIAG_INFO, (0, 0))
     name, _ = payloads.get(INET_DIAG_CONG, (0, 0))
-    if info_size < INFO_SIZE or name < info:
+    if info_end - info < INFO_SIZE or name < info:
         raise OSError(errno.EPROTO, "inet_diag: tcp_info is too short; Linux 4.19 is needed")
-    return MessageLayout(info, info_size, name)
+    return MessageLayout(info - position, info_end - info, name - position)
 
 
 # --- reads a field of many consecutive messages of equal length at once ---------------------------
@@ -452,7 +444,7 @@ def _request(extensions: int, family: int = socket.AF_INET) -> bytes:
         "=IHHIIBBBxI48x",
         72,
         _SOCK_DIAG_BY_FAMILY,
-        rtnl.DUMP_REQUEST,
+        netlink.DUMP_REQUEST,
         1,
         0,
         family,
@@ -475,7 +467,7 @@ def destroy_connections(namespace: Namespace) -> None:
     with NetlinkSocket(namespace, _NETLINK_SOCK_DIAG) as diag:
         # Sockets of servers that listen for both versions of IP belong to version 6.
         for family in (socket.AF_INET, socket.AF_INET6):
-            head = struct.pack("=IHHII", 72, _SOCK_DESTROY, rtnl.REQUEST | rtnl.ACK, 0, 0)
+            head = netlink.HEADER.pack(72, _SOCK_DESTROY, netlink.REQUEST | netlink.ACK, 0, 0)
             head += struct.pack("=BBHI", family, socket.IPPROTO_TCP, 0, _STATES)
             found = diag.dumped(_request(0, family))
             diag.request([head + each[20:68] for each in found], "connections")
@@ -498,7 +490,7 @@ class DiagSocket:
     def __init__(self, open_socket: Callable[[int, int, int], socket.socket]) -> None:
         """``open_socket`` is ``Namespace.socket``; ``socket.socket`` for the current one."""
         self._socket = open_socket(socket.AF_NETLINK, socket.SOCK_RAW, _NETLINK_SOCK_DIAG)
-        rtnl.set_timeout(self._socket)
+        netlink.set_timeout(self._socket)
         self._layout = FIRST
         self._own = False
         """Whether to request variables of algorithms, because the last dump had an algorithm with
@@ -556,7 +548,7 @@ class DiagSocket:
     ) -> None:
         """Make a plan if the dump has the same form as the one before."""
         before, self._sizes = self._sizes, [len(each) for each in datagrams]
-        if self._sizes == before and asked == self._own and rtnl.ends(datagrams[-1]):
+        if self._sizes == before and asked == self._own and ends(datagrams[-1]):
             self.plan = Plan(datagrams, wanted, own=asked)
 
     def close(self) -> None:
@@ -578,7 +570,7 @@ class DiagSocket:
                 length, kind, got = *HEADER.unpack_from(data, position), 0
             if got != header or cc_type != INET_DIAG_CONG:
                 if kind != _SOCK_DIAG_BY_FAMILY:
-                    return rtnl.continues(data, position, kind, "inet_diag")
+                    return netlink.continues(data, position, kind, "inet_diag")
                 layout = self._layout = learn(data, position, length)
                 unpack, size, header = layout.unpack, layout.size, layout.header
                 continue

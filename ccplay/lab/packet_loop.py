@@ -21,6 +21,7 @@ import msgspec
 
 from ccplay.errors import CcplayError
 from ccplay.lab.child import Reply, Request, introduce
+from ccplay.lab.netlink import ACK, REQUEST, attribute, failure, walk
 from ccplay.lab.netns import Namespace
 
 # --- A histogram of the lateness of packets in one second -----------------------------------------
@@ -67,7 +68,6 @@ class Lateness:
 _NETLINK_NETFILTER = 12
 _SUBSYSTEM = 3 << 8
 _VERDICT, _CONFIG, _VERDICT_BATCH = _SUBSYSTEM | 1, _SUBSYSTEM | 2, _SUBSYSTEM | 3
-_REQUEST, _ACK = 0x1, 0x4
 
 _CFG_COMMAND, _CFG_PARAMETERS, _CFG_MAX_LENGTH, _CFG_MASK, _CFG_FLAGS = 1, 2, 3, 4, 5
 _BIND = struct.pack("!BxH", 1, 0)
@@ -83,7 +83,8 @@ _KIND_AT, _PACKET = 5, 3
 _TIMESTAMP = 4
 _STAMP_HEADER = struct.pack("=HH", 20, _TIMESTAMP)
 
-_PAYLOAD = 10
+PAYLOAD = 10
+"""Attribute ``NFQA_PAYLOAD``."""
 _LONGEST = 2048
 """Number of bytes copied of a packet: more than any packet has without GSO."""
 
@@ -167,28 +168,23 @@ class PacketQueue:
         copied = struct.pack("!IB", _LONGEST, 2) if whole else _COPY_META
         flags, mask = struct.pack("!I", 0 if whole else _GSO), struct.pack("!I", _GSO)
         # Without an acknowledgement: waiting for one would swallow packets that arrive meanwhile.
-        self._ask(_attribute(_CFG_PARAMETERS, copied), 0)
-        self._ask(_attribute(_CFG_FLAGS, flags) + _attribute(_CFG_MASK, mask), 0)
+        self._ask(attribute(_CFG_PARAMETERS, copied), 0)
+        self._ask(attribute(_CFG_FLAGS, flags) + attribute(_CFG_MASK, mask), 0)
 
     def content(self) -> bytes:
         """Return the content of ``next_packet``'s last packet, from its IP header on.
 
         It is empty if the packet was copied without its content.
         """
-        at = 20
-        while at + 4 <= self._length:
-            size, kind = struct.unpack_from("=HH", self._buffer, at)
-            if kind == _PAYLOAD:
-                return bytes(self._buffer[at + 4 : at + size])
-            at += (size + 3) & ~3
-        return b""
+        begin, end = walk(self._buffer, _HEADER.size, self._length).get(PAYLOAD, (0, 0))
+        return bytes(self._buffer[begin:end])
 
     def accept(self, packet: int, content: bytes | None = None) -> None:
         """Release one packet; ``content``, if any, replaces its own."""
         header = struct.pack("!II", _ACCEPT, packet)
-        body = _attribute(_VERDICT_HEADER, header)
+        body = attribute(_VERDICT_HEADER, header)
         if content is not None:
-            body += _attribute(_PAYLOAD, content)
+            body += attribute(PAYLOAD, content)
         self._ask(body, 0, _VERDICT)
 
     def _learn(self, length: int) -> tuple[int, int, int]:
@@ -197,14 +193,12 @@ class PacketQueue:
         Returns the packet's number, and the seconds and microseconds of its timestamp, or 0, 0.
         """
         # NFQA_PACKET_HDR is the first attribute (nfqnl_build_packet_message); the number is at 24.
-        at, (packet,) = 20, struct.unpack_from("!I", self._buffer, 24)
-        while at + 4 <= length:
-            size, kind = struct.unpack_from("=HH", self._buffer, at)
-            if kind == _TIMESTAMP:
-                self._packet = _packet_layout(at)
-                return (packet, *struct.unpack_from("!QQ", self._buffer, at + 4))
-            at += (size + 3) & ~3
-        return packet, 0, 0
+        (packet,) = struct.unpack_from("!I", self._buffer, 24)
+        stamp, _ = walk(self._buffer, _HEADER.size, length).get(_TIMESTAMP, (0, 0))
+        if not stamp:
+            return packet, 0, 0
+        self._packet = _packet_layout(stamp - 4)
+        return (packet, *struct.unpack_from("!QQ", self._buffer, stamp))
 
     def release(self, last: int) -> None:
         """Release all packets up to number ``last``, in order."""
@@ -219,7 +213,7 @@ class PacketQueue:
             _VERDICT_MESSAGE.pack(
                 32,
                 kind,
-                _REQUEST,
+                REQUEST,
                 0,
                 0,
                 0,
@@ -232,36 +226,31 @@ class PacketQueue:
             )
         )
 
-    def _configure(self, attribute: int, value: bytes, mask: int | None = None) -> None:
+    def _configure(self, setting: int, value: bytes, mask: int | None = None) -> None:
         """Send one setting and wait for the kernel's answer. Raises ``OSError`` if it refuses."""
-        body = _attribute(attribute, value)
+        body = attribute(setting, value)
         if mask is not None:
-            body += _attribute(mask, value)
+            body += attribute(mask, value)
         self._socket.setblocking(True)
-        self._ask(body, _ACK)
+        self._ask(body, ACK)
         while True:
             answer = self._socket.recv(1 << 16)
             # Packets may arrive before the answer, once the queue is bound.
             if struct.unpack_from("=H", answer, 4)[0] == 2:
                 break
         self._socket.setblocking(False)
-        if failure := -struct.unpack_from("=i", answer, 16)[0]:
-            raise OSError(failure, f"netfilter queue: {os.strerror(failure)}")
+        if number := failure(answer):
+            raise OSError(number, f"netfilter queue: {os.strerror(number)}")
 
     def _ask(self, body: bytes, flags: int, kind: int = _CONFIG) -> None:
         length = _HEADER.size + len(body)
-        head = _HEADER.pack(length, kind, _REQUEST | flags, 0, 0, 0, 0, self._queue)
+        head = _HEADER.pack(length, kind, REQUEST | flags, 0, 0, 0, 0, self._queue)
         self._socket.send(head + body)
 
 
 def _packet_layout(stamp_at: int) -> struct.Struct:
     """Return the format of a message: the packet's number, its timestamp's header, and the time."""
     return struct.Struct(f"!24xI{stamp_at - 28}x4sQQ")
-
-
-def _attribute(kind: int, value: bytes) -> bytes:
-    padding = -len(value) % 4
-    return struct.pack("=HH", 4 + len(value), kind) + value + bytes(padding)
 
 
 # --- the loop of a packet-holding process: receives packets, releases packets, obeys requests -----

@@ -18,8 +18,9 @@ from typing import NamedTuple, TypeAlias, cast
 
 import msgspec
 
-from ccplay.lab import rtnl
-from ccplay.lab.qdisc_options import U32, walk
+from ccplay.lab import netlink
+from ccplay.lab.netlink import DUMP_REQUEST, U32, walk
+from ccplay.lab.rtnl import RTM_GETQDISC, RTM_GETTCLASS, RTM_NEWQDISC, RTM_NEWTCLASS, TC_H_ROOT
 from ccplay.model.samples import QdiscSamples
 
 # --- own values of the kernel's disciplines, and their offsets in the kernel's statistics ---------
@@ -133,14 +134,8 @@ class SoftwareReading(NamedTuple):
 
 # --- counters of the queue disciplines of one namespace, by one RTM_GETQDISC dump -----------------
 
-_NETLINK_ROUTE = 0
-_RTM_NEWQDISC, _RTM_GETQDISC = 36, 38
-
 _TCA_KIND, _TCA_STATS2 = 1, 7
 _STATS_BASIC, _STATS_QUEUE, _STATS_APP = 1, 3, 4
-
-ROOT = 0xFFFFFFFF
-"""Parent of a queue that is an interface's root (``TC_H_ROOT``)."""
 
 _ATTRIBUTES = 16 + 20
 """Bytes before the attributes: ``nlmsghdr`` and ``tcmsg``."""
@@ -152,9 +147,8 @@ _HEAD = 52
 """Bytes at the beginning of a message that decide its layout: its length, whose discipline it is
 about, and the discipline's kind."""
 
-_REQUEST = struct.pack("=IHHII20x", 36, _RTM_GETQDISC, rtnl.DUMP_REQUEST, 1, 0)
+_REQUEST = struct.pack("=IHHII20x", 36, RTM_GETQDISC, DUMP_REQUEST, 1, 0)
 
-_RTM_NEWTCLASS, _RTM_GETTCLASS = 40, 42
 _CLASS_REQUEST = struct.Struct("=IHHII4xi12x")
 """Request for the classes of one interface; the dump of disciplines covers all interfaces."""
 _CLASS_OWN = {"htb_lends_packets": 0, "htb_borrows_packets": 4}
@@ -196,8 +190,8 @@ class QdiscSocket:
 
     def __init__(self, open_socket: Callable[[int, int, int], socket.socket]) -> None:
         """Open the socket by ``Namespace.socket``; in this namespace, by ``socket.socket``."""
-        self._socket = open_socket(socket.AF_NETLINK, socket.SOCK_RAW, _NETLINK_ROUTE)
-        rtnl.set_timeout(self._socket)
+        self._socket = open_socket(socket.AF_NETLINK, socket.SOCK_RAW, socket.NETLINK_ROUTE)
+        netlink.set_timeout(self._socket)
         self._interfaces: tuple[int, ...] = ()
         self._pages: list[_Page] = []
         """Layouts of the datagrams of the last dump."""
@@ -230,22 +224,16 @@ class QdiscSocket:
 
     def _read_classes(self, interface: int, queues: dict[int, QdiscCounters]) -> None:
         """Add to each queue HTB's statistics of the class above it."""
-        self._socket.send(
-            _CLASS_REQUEST.pack(36, _RTM_GETTCLASS, rtnl.DUMP_REQUEST, 1, 0, interface)
-        )
+        self._socket.send(_CLASS_REQUEST.pack(36, RTM_GETTCLASS, DUMP_REQUEST, 1, 0, interface))
         more = True
         while more:
-            data, position = self._socket.recv(1 << 16), 0
-            while more and position < len(data):
-                length, message = struct.unpack_from("=IH", data, position)
-                if message != _RTM_NEWTCLASS:
-                    more = rtnl.continues(data, position, message, "rtnetlink")
-                    break
+            data = self._socket.recv(1 << 16)
+            for position, length in _messages(data, RTM_NEWTCLASS):
                 _, _, _, handle, _ = _MESSAGE.unpack_from(data, position)
                 if (queue := queues.get(handle)) is not None:
                     own = _class_own(data, position, length)
                     queues[handle] = queue._replace(own={**queue.own, **own})
-                position += (length + 3) & ~3
+            more = _continues(data, RTM_NEWTCLASS)
 
     def close(self) -> None:
         """Close the socket."""
@@ -345,12 +333,12 @@ def _learn(datagrams: Sequence[bytes], interfaces: Collection[int]) -> list[_Pag
                 continue
             heads[number].append(position)
             # The kernel lists the root of an interface before the queues below it.
-            if parent == ROOT:
+            if parent == TC_H_ROOT:
                 roots[interface], chosen[interface] = handle, {}
             elif interface not in roots or parent >> 16 != roots[interface] >> 16:
                 continue
             else:
-                chosen[interface].pop(ROOT, None)
+                chosen[interface].pop(TC_H_ROOT, None)
             chosen[interface][parent] = (number, position, length)
     places = [place for queues in chosen.values() for place in queues.values()]
     return [
@@ -359,24 +347,24 @@ def _learn(datagrams: Sequence[bytes], interfaces: Collection[int]) -> list[_Pag
     ]
 
 
-def _messages(data: bytes) -> Iterator[tuple[int, int]]:
-    """Yield position and length of each message about a discipline."""
+def _messages(data: bytes, kind: int = RTM_NEWQDISC) -> Iterator[tuple[int, int]]:
+    """Yield position and length of each message of a datagram up to the first of another kind."""
     position = 0
     while position < len(data):
         length, message = struct.unpack_from("=IH", data, position)
-        if message != _RTM_NEWQDISC:
+        if message != kind:
             return
         yield position, length
         position += (length + 3) & ~3
 
 
-def _continues(data: bytes) -> bool:
+def _continues(data: bytes, kind: int = RTM_NEWQDISC) -> bool:
     """Return whether more datagrams follow. Raises ``OSError`` if the kernel reports an error."""
-    position = sum((length + 3) & ~3 for _, length in _messages(data))
+    position = sum((length + 3) & ~3 for _, length in _messages(data, kind))
     if position >= len(data):
         return True
     (message,) = struct.unpack_from("=4xH", data, position)
-    return rtnl.continues(data, position, message, "rtnetlink")
+    return netlink.continues(data, position, message, "rtnetlink")
 
 
 def _find(

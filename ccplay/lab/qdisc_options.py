@@ -7,13 +7,17 @@ from __future__ import annotations
 
 import struct
 from collections.abc import Callable, Mapping
+from functools import partial
 from typing import Any, NamedTuple, TypeAlias
 
 from ccplay.errors import CommandError
+from ccplay.lab.netlink import U32, U64, join, split
 from ccplay.lab.rtnl import red_eval_ewma, red_eval_idle_damping, red_eval_P, tick_in_usec
 from ccplay.model.base import Option
 from ccplay.model.disciplines import DISCIPLINES, thresholds
 from ccplay.model.values import Qdisc
+
+Options: TypeAlias = Mapping[str, Option]
 
 # --- parameters of RED's and CHOKe's average queue in the kernel's units, computed as tc does -----
 
@@ -35,7 +39,7 @@ _PACKET = 1000
 
 
 def constants(
-    kind: str, thresholds: tuple[int, int], options: Mapping[str, Option], packet: int
+    kind: str, thresholds: tuple[int, int], options: Options, packet: int
 ) -> tuple[int, int, int]:
     """Return ``Wlog``, ``Plog`` and ``max_P`` for thresholds and an average packet, in bytes.
 
@@ -53,14 +57,9 @@ def constants(
     return weight, red_eval_P(least, most, probability), int(probability * 2**32)
 
 
-def attributes(
-    kind: str, options: Mapping[str, Option], thresholds: tuple[int, int]
-) -> dict[int, bytes]:
-    """Return the attributes ``TCA_RED_*`` or ``TCA_CHOKE_*`` of validated options, by number.
-
-    Raises ``CommandError`` for parameters that do not go together.
-    """
-    least, most = thresholds
+def _red(kind: str, options: Options) -> bytes:
+    """Return the attributes ``TCA_RED_*`` or ``TCA_CHOKE_*``."""
+    least, most = thresholds(options)
     packet = int(options.get("avpkt", _PACKET))
     unit = 1 if kind == "red" else packet
     in_bytes = least * unit, most * unit
@@ -74,14 +73,14 @@ def attributes(
     if newer and not flags & ECN:
         raise CommandError(f"{kind}: nodrop: needs ecn")
     head = (int(options["limit"]), least, most, weight, step, idle, 0 if newer else flags)
-    found = {1: PARAMETERS.pack(*head), 2: bytes(map(int, table)), 3: _U32.pack(probability)}
+    found = {1: PARAMETERS.pack(*head), 2: bytes(map(int, table)), 3: U32.pack(probability)}
     if newer:
         found[4] = struct.pack("=II", flags, flags)
-    return found
+    return join(found)
 
 
-def read_options(kind: str, found: Mapping[int, bytes]) -> dict[str, Option]:
-    """Return the options in the attributes that the kernel reports, given by number."""
+def _red_held(kind: str, image: bytes) -> dict[str, Option]:
+    found = split(image)
     limit, least, most, _, _, _, flags = PARAMETERS.unpack(found[1])
     if 4 in found:
         flags |= struct.unpack("=II", found[4])[0]
@@ -90,22 +89,12 @@ def read_options(kind: str, found: Mapping[int, bytes]) -> dict[str, Option]:
     options |= {name: bool(flags & _FLAGS[name]) for name in names}
     # With ``adaptive`` the kernel changes the probability itself.
     if 3 in found and not flags & ADAPTIVE:
-        options["probability"] = _U32.unpack(found[3])[0] / 2**32
+        options["probability"] = U32.unpack(found[3])[0] / 2**32
     return options
-
-
-_U32 = struct.Struct("=I")
 
 
 # --- options of queue disciplines that the kernel has as a struct, alone or among attributes ------
 # include/uapi/linux/pkt_sched.h; rates in bytes per second, times of token buckets in ticks.
-
-_STRUCTS_U32, _U64 = struct.Struct("=I"), struct.Struct("=Q")
-
-Options: TypeAlias = Mapping[str, Option]
-Attributes: TypeAlias = Mapping[int, bytes]
-
-# --- kinds whose options are one struct ------------------------------------------------------
 
 _PRIO = struct.Struct("=i16B")
 _SFQ, _SFQ_RED = struct.Struct("=IiIII"), struct.Struct("=IIIIIBBBBI24x")
@@ -113,11 +102,11 @@ _SFQ, _SFQ_RED = struct.Struct("=IiIII"), struct.Struct("=IIIIIBBBBI24x")
 
 
 def _fifo(options: Options) -> bytes:
-    return _STRUCTS_U32.pack(int(options["limit"]))
+    return U32.pack(int(options["limit"]))
 
 
 def _fifo_held(image: bytes) -> dict[str, Option]:
-    return {"limit": _STRUCTS_U32.unpack_from(image)[0]}
+    return {"limit": U32.unpack_from(image)[0]}
 
 
 def _prio(options: Options) -> bytes:
@@ -167,26 +156,15 @@ def _sfq_held(image: bytes) -> dict[str, Option]:
     return options
 
 
-STRUCTS: dict[str, tuple[Callable[[Options], bytes], Callable[[bytes], dict[str, Option]]]] = {
-    "pfifo": (_fifo, _fifo_held),
-    "bfifo": (_fifo, _fifo_held),
-    "pfifo_fast": (lambda _: b"", lambda _: {}),
-    "prio": (_prio, _prio_held),
-    "sfq": (_sfq, _sfq_held),
-}
-"""Functions by kind that pack its options into one struct, and unpack them."""
-
-# --- kinds with a struct among their attributes ----------------------------------------------
-
 _RATE = struct.Struct("=BBHhHI")
 """Format of ``struct tc_ratespec``."""
-_TBF, _SFB = struct.Struct("=12s12sIII"), struct.Struct("=9I")
+_TBF = struct.Struct("=12s12sIII")
 _ETHERNET = 1
 """Link layer ``TC_LINKLAYER_ETHERNET``, for which the kernel needs no table of times."""
 _LARGEST = 2**32 - 1
 
 
-def _tbf(options: Options) -> dict[int, bytes]:
+def _tbf(options: Options) -> bytes:
     rate, peak = (int(options.get(name, 0)) // 8 for name in ("rate", "peakrate"))
     spec, peak_spec = (
         _RATE.pack(0, _ETHERNET, 0, 0, 0, min(each, _LARGEST)) if each else bytes(_RATE.size)
@@ -196,19 +174,19 @@ def _tbf(options: Options) -> dict[int, bytes]:
     peak_ticks = _ticks(bucket, peak) if peak else 0
     found = {
         1: _TBF.pack(spec, peak_spec, int(options["limit"]), _ticks(burst, rate), peak_ticks),
-        6: _STRUCTS_U32.pack(burst),
+        6: U32.pack(burst),
     }
     if rate > _LARGEST:
-        found[4] = _U64.pack(rate)
+        found[4] = U64.pack(rate)
     if peak:
-        found[7] = _STRUCTS_U32.pack(bucket)
+        found[7] = U32.pack(bucket)
         if peak > _LARGEST:
-            found[5] = _U64.pack(peak)
-    return found
+            found[5] = U64.pack(peak)
+    return join(found)
 
 
-def _tbf_held(found: Attributes) -> dict[str, Option]:
-    spec, peak_spec, limit, buffer, bucket = _TBF.unpack_from(found[1])
+def _tbf_held(image: bytes) -> dict[str, Option]:
+    spec, peak_spec, limit, buffer, bucket = _TBF.unpack_from(split(image)[1])
     rate, peak = _RATE.unpack(spec)[-1], _RATE.unpack(peak_spec)[-1]
     options: dict[str, Option] = {"rate": rate * 8, "burst": _octets(buffer, rate), "limit": limit}
     if peak:
@@ -225,123 +203,73 @@ def _octets(ticks: int, rate: int) -> int:
     return round(octets)
 
 
-_SFB_NAMES = (
-    *("rehash", "db", "max", "target", "increment", "decrement", "limit"),
-    *("penalty_rate", "penalty_burst"),
-)
-_SFB_PROBABILITY = 0xFFFF
+# --- kinds whose attributes, or words of a struct, are numbers ----------------------------------
 
-
-def _sfb(options: Options) -> dict[int, bytes]:
-    known = {each.name: each.default for each in DISCIPLINES["sfb"].parameters}
-    values = {**known, **options}
-    words = [values[name] or 0 for name in _SFB_NAMES]
-    return {1: _SFB.pack(*map(_sfb_word, _SFB_NAMES, words))}
-
-
-def _sfb_word(name: str, value: Option) -> int:
-    if name in ("increment", "decrement"):
-        return round(float(value) * _SFB_PROBABILITY)
-    return int(value) // 1000 if name in ("rehash", "db") else int(value)
-
-
-def _sfb_held(found: Attributes) -> dict[str, Option]:
-    words = dict(zip(_SFB_NAMES, _SFB.unpack_from(found[1]), strict=True))
-    options: dict[str, Option] = {**words}
-    options |= {name: words[name] / _SFB_PROBABILITY for name in ("increment", "decrement")}
-    return options | {name: words[name] * 1000 for name in ("rehash", "db")}
-
-
-NESTS: dict[
-    str, tuple[Callable[[Options], dict[int, bytes]], Callable[[Attributes], dict[str, Option]]]
-] = {"tbf": (_tbf, _tbf_held), "sfb": (_sfb, _sfb_held)}
-"""Functions by kind that pack its options into attributes, one of them a struct, and unpack
-them."""
-
-
-# --- converts the parameters of queue disciplines to ``TCA_OPTIONS`` and back ---------------------
-
-NESTED = 0x8000
-"""Flag ``NLA_F_NESTED`` of an attribute that contains others."""
-_TYPE = 0x3FFF
-
-_ATTRIBUTE = struct.Struct("=HH")
-_OPTIONS_U32, _OPTIONS_U64, _U8 = struct.Struct("=I"), struct.Struct("=Q"), struct.Struct("=B")
+_U8 = struct.Struct("=B")
 
 
 class _Word(NamedTuple):
     """An attribute that holds one number, and its conversion to and from a parameter."""
 
     number: int
+    """Number of the attribute, or of the word in a struct."""
     to: Callable[[Any], int] = int
     back: Callable[[int], Option] = int
-    form: struct.Struct = _OPTIONS_U32
+    form: struct.Struct = U32
 
 
-def encode(qdisc: Qdisc) -> tuple[bytes, bool]:
-    """Return the ``TCA_OPTIONS`` of a validated ``qdisc``, and whether it is nested.
+_SFB = struct.Struct("=9I")
+_IN_MS = (lambda us: int(us) // 1000, lambda ms: ms * 1000)
+_IN_PARTS = (lambda share: round(float(share) * 0xFFFF), lambda part: part / 0xFFFF)
+_SFB_WORDS = {
+    "rehash": _Word(0, *_IN_MS),
+    "db": _Word(1, *_IN_MS),
+    "max": _Word(2),
+    "target": _Word(3),
+    "increment": _Word(4, *_IN_PARTS),
+    "decrement": _Word(5, *_IN_PARTS),
+    "limit": _Word(6),
+    "penalty_rate": _Word(7),
+    "penalty_burst": _Word(8),
+}
+"""Words of ``struct tc_sfb_qopt``."""
 
-    Raises ``CommandError`` for parameters that do not go together.
-    """
-    kind, options = qdisc.kind, qdisc.options
-    if kind in STRUCTS:
-        return STRUCTS[kind][0](options), False
-    if kind in ("red", "choke"):
-        return join(attributes(kind, options, thresholds(options))), True
-    if kind in NESTS:
-        return join(NESTS[kind][0](options)), True
+
+def _sfb(options: Options) -> bytes:
+    known = {each.name: each.default for each in DISCIPLINES["sfb"].parameters}
+    values = {**known, **options}
+    words = (word.to(values[name] or 0) for name, word in _SFB_WORDS.items())
+    return join({1: _SFB.pack(*words)})
+
+
+def _sfb_held(image: bytes) -> dict[str, Option]:
+    words = _SFB.unpack_from(split(image)[1])
+    return {name: word.back(words[word.number]) for name, word in _SFB_WORDS.items()}
+
+
+def _numbers(kind: str, options: Options) -> bytes:
     words = _WORDS[kind]
     found: dict[int, bytes] = {}
     if kind == "dualpi2" and "max_rtt" in options:
         found |= _gains(options)
     if kind == "cake" and "rtt" in options:
-        found[_CAKE_TARGET] = _OPTIONS_U32.pack(max(1, int(options["rtt"]) // 20))
+        found[_CAKE_TARGET] = U32.pack(max(1, int(options["rtt"]) // 20))
     for name, value in options.items():
         if (word := words.get(name)) is None:
             continue
         image = word.form.pack(word.to(value))
         # Two switches may share an attribute, such as CAKE's for ACKs: the larger number counts.
         found[word.number] = max(found.get(word.number, b""), image)
-    return join(found), True
+    return join(found)
 
 
-def decode(kind: str, image: bytes) -> dict[str, Option]:
-    """Return the options in the kernel's ``TCA_OPTIONS``, in the units of ``model.Qdisc``."""
-    if kind in STRUCTS:
-        return STRUCTS[kind][1](image)
+def _numbers_held(kind: str, image: bytes) -> dict[str, Option]:
     found = split(image)
-    if kind in ("red", "choke"):
-        return read_options(kind, found)
-    if kind in NESTS:
-        return NESTS[kind][1](found)
     return {
         name: word.back(word.form.unpack(found[word.number])[0])
         for name, word in _WORDS[kind].items()
         if word.number in found and len(found[word.number]) == word.form.size
     }
-
-
-def join(attributes: Mapping[int, bytes]) -> bytes:
-    """Return numbered attributes as bytes for netlink."""
-    return b"".join(attribute(number, value) for number, value in attributes.items())
-
-
-def attribute(number: int, value: bytes) -> bytes:
-    """Return one attribute with its header and padding."""
-    return _ATTRIBUTE.pack(4 + len(value), number) + value + bytes(-len(value) % 4)
-
-
-def split(image: bytes) -> dict[int, bytes]:
-    """Return the attributes of an image by number; the last one of a number counts."""
-    found, at = {}, 0
-    while at + 4 <= len(image):
-        size, number = _ATTRIBUTE.unpack_from(image, at)
-        found[number & _TYPE] = image[at + 4 : at + size]
-        at += max((size + 3) & ~3, 4)
-    return found
-
-
-# --- kinds whose attributes are numbers ------------------------------------------------------
 
 
 def _words(*names: str) -> dict[str, _Word]:
@@ -353,10 +281,10 @@ def _words(*names: str) -> dict[str, _Word]:
     }
 
 
-_SWITCHES = {"ecn", "bytemode", "dq_rate_estimator", "pacing", "nat", "wash", "ingress"}
+_SWITCHES = {"ecn", "bytemode", "dq_rate_estimator", "pacing"}
 
 
-def _rate(number: int, form: struct.Struct = _OPTIONS_U32) -> _Word:
+def _rate(number: int, form: struct.Struct = U32) -> _Word:
     return _Word(number, lambda bits: int(bits) // 8, lambda octets: octets * 8, form)
 
 
@@ -372,18 +300,17 @@ _DIFFSERV_MODES = ("diffserv3", "diffserv4", "diffserv8", "besteffort", "precede
 
 _FLAG = _Word(0, back=bool, form=_U8)
 
-
 _CAKE_TARGET = 8
 """Attribute ``TCA_CAKE_TARGET``: a twentieth of the RTT in microseconds, which tc also sends
 (q_cake.c); without it the kernel keeps 5 ms."""
 
 
-def _gains(options: Mapping[str, Option]) -> dict[int, bytes]:
+def _gains(options: Options) -> dict[int, bytes]:
     """Return the attributes of DualPI2's gains for ``max_rtt``, in 1/256 Hz; RFC 9332, app. A.1."""
     update_s = int(options.get("tupdate", 16_000)) / 1e6
     rtt_s = int(options["max_rtt"]) / 1e6
     gains = 0.1 * update_s / rtt_s**2, 0.3 / rtt_s
-    return {5 + at: _OPTIONS_U32.pack(max(1, round(256 * gain))) for at, gain in enumerate(gains)}
+    return {5 + at: U32.pack(max(1, round(256 * gain))) for at, gain in enumerate(gains)}
 
 
 _WORDS: dict[str, dict[str, _Word]] = {
@@ -416,7 +343,7 @@ _WORDS: dict[str, dict[str, _Word]] = {
         "horizon_drop": _Word(15, back=bool, form=_U8),
     },
     "cake": {
-        "bandwidth": _rate(2, _OPTIONS_U64),
+        "bandwidth": _rate(2, U64),
         "diffserv_mode": _named(3, *_DIFFSERV_MODES),
         "atm": _named(4, "noatm", "atm", "ptm"),
         "flow_mode": _named(5, *_FLOW_MODES),
@@ -455,16 +382,39 @@ _WORDS: dict[str, dict[str, _Word]] = {
 """Attributes ``TCA_KIND_…`` by kind and parameter."""
 
 
-# --- attributes of a netlink message, read in place: netlink(7) -----------------------------------
-
-U32 = struct.Struct("=I")
+# --- all kinds --------------------------------------------------------------------------------
 
 
-def walk(data: bytes, at: int, end: int) -> dict[int, tuple[int, int]]:
-    """Return the start and end of each attribute's payload by type; the first of a type counts."""
-    payloads: dict[int, tuple[int, int]] = {}
-    while at + 4 <= end:
-        size, kind = _ATTRIBUTE.unpack_from(data, at)
-        payloads.setdefault(kind & _TYPE, (at + 4, at + size))
-        at += max((size + 3) & ~3, 4)
-    return payloads
+class _Form(NamedTuple):
+    """How the options of a kind become its ``TCA_OPTIONS``, and are read from it."""
+
+    pack: Callable[[Options], bytes]
+    read: Callable[[bytes], dict[str, Option]]
+    nested: bool = True
+
+
+_FORMS = {
+    "pfifo": _Form(_fifo, _fifo_held, nested=False),
+    "bfifo": _Form(_fifo, _fifo_held, nested=False),
+    "pfifo_fast": _Form(lambda _: b"", lambda _: {}, nested=False),
+    "prio": _Form(_prio, _prio_held, nested=False),
+    "sfq": _Form(_sfq, _sfq_held, nested=False),
+    "tbf": _Form(_tbf, _tbf_held),
+    "sfb": _Form(_sfb, _sfb_held),
+    **{kind: _Form(partial(_red, kind), partial(_red_held, kind)) for kind in ("red", "choke")},
+    **{kind: _Form(partial(_numbers, kind), partial(_numbers_held, kind)) for kind in _WORDS},
+}
+
+
+def encode(qdisc: Qdisc) -> tuple[bytes, bool]:
+    """Return the ``TCA_OPTIONS`` of a validated ``qdisc``, and whether it is nested.
+
+    Raises ``CommandError`` for parameters that do not go together.
+    """
+    form = _FORMS[qdisc.kind]
+    return form.pack(qdisc.options), form.nested
+
+
+def decode(kind: str, image: bytes) -> dict[str, Option]:
+    """Return the options in the kernel's ``TCA_OPTIONS``, in the units of ``model.Qdisc``."""
+    return _FORMS[kind].read(image)

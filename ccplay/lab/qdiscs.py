@@ -3,26 +3,23 @@
 from __future__ import annotations
 
 import errno
-import struct
 from collections.abc import Iterable, Iterator
 
 import msgspec
 from msgspec.structs import replace
 
 from ccplay.errors import CommandError, UnsupportedError
-from ccplay.lab.qdisc_options import NESTED, attribute, decode, encode, split
+from ccplay.lab.netlink import ACK, CREATE, HEADER, NESTED, REPLACE, REQUEST, attribute
+from ccplay.lab.qdisc_options import decode, encode
 from ccplay.lab.rtnl import (
-    ACK,
-    CREATE,
-    DUMP,
-    REPLACE,
-    REQUEST,
     RTM_DELQDISC,
-    RTM_GETQDISC,
     RTM_NEWQDISC,
     TC_H_ROOT,
+    TCMSG,
+    HeldQueue,
     NetlinkError,
     NetlinkSocket,
+    held_queues,
     traffic_control,
 )
 from ccplay.model import disciplines
@@ -161,33 +158,27 @@ def read_back(routes: NetlinkSocket, index: int, parent: int, asked: Qdisc) -> Q
 
 def find_qdisc(routes: NetlinkSocket, index: int, parent: int) -> tuple[str | None, bytes]:
     """Return kind and ``TCA_OPTIONS`` of the discipline under ``parent``; None if there is none."""
-    _, attributes = _dump_options(routes, index, parent)
-    if not attributes:
+    held = _find(routes, index, parent)
+    if held is None:
         return None, b""
-    return attributes[_KIND].rstrip(b"\0").decode(), attributes.get(_OPTIONS, b"")
+    return held.attributes[_KIND].rstrip(b"\0").decode(), held.attributes.get(_OPTIONS, b"")
 
 
 def handle_of(routes: NetlinkSocket, index: int, parent: int) -> int:
     """Return the handle of the discipline under ``parent``; 0 if there is none."""
-    return _dump_options(routes, index, parent)[0]
-
-
-def _dump_options(routes: NetlinkSocket, index: int, parent: int) -> tuple[int, dict[int, bytes]]:
-    request = _HEADER.pack(_MESSAGE.size, RTM_GETQDISC, REQUEST | DUMP, 0, 0)
-    for answer in routes.dumped(request + _TC.pack(index, 0, 0, 0)):
-        _, _, its_index, handle, its_parent, _ = _MESSAGE.unpack_from(answer)
-        if (its_index, its_parent) == (index, parent):
-            return handle, split(answer[_MESSAGE.size :])
-    return 0, {}
+    held = _find(routes, index, parent)
+    return 0 if held is None else held.handle
 
 
 def backlog(routes: NetlinkSocket, index: int, parent: int) -> int:
     """Return the bytes in the discipline under ``parent``; 0 if there is none."""
-    for answer in routes.dump(traffic_control(RTM_GETQDISC, 0, index, ())):
-        if answer["index"] == index and answer["parent"] == parent:
-            counted = answer.get_attr("TCA_STATS")
-            return 0 if counted is None else int(counted["backlog"])
-    return 0
+    held = _find(routes, index, parent)
+    return 0 if held is None else held.backlog
+
+
+def _find(routes: NetlinkSocket, index: int, parent: int) -> HeldQueue | None:
+    every = held_queues(routes)
+    return next((each for each in every if (each.interface, each.parent) == (index, parent)), None)
 
 
 def rehearse(qdisc: Qdisc) -> None:
@@ -257,15 +248,11 @@ def installation(
     # A few kinds refuse TCA_OPTIONS, even if it is empty.
     if image or nested:
         attributes += attribute(_OPTIONS | (NESTED if nested else 0), image)
-    head = (_MESSAGE.size + len(attributes), RTM_NEWQDISC, REQUEST | ACK | CREATE | REPLACE)
-    return _HEADER.pack(*head, 0, 0) + _TC.pack(index, handle, parent, 0) + attributes
+    length, flags = HEADER.size + TCMSG.size + len(attributes), REQUEST | ACK | CREATE | REPLACE
+    head = HEADER.pack(length, RTM_NEWQDISC, flags, 0, 0)
+    return head + TCMSG.pack(index, handle, parent, 0) + attributes
 
 
-_HEADER, _TC = struct.Struct("=IHHII"), struct.Struct("=4xiIII")
-"""Formats of ``struct nlmsghdr``, and of ``struct tcmsg`` with index, handle, parent, info."""
-_MESSAGE = struct.Struct("=IH14xiIII")
-"""Format of a message up to its attributes, ``struct nlmsghdr`` and ``struct tcmsg``: length, type,
-index, handle, parent, info."""
 _KIND, _OPTIONS = 1, 2
 """Attributes ``TCA_KIND`` and ``TCA_OPTIONS``."""
 

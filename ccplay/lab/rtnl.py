@@ -12,11 +12,26 @@ import fcntl
 import os
 import socket
 import struct
-from collections.abc import Iterable, Sequence
+from collections.abc import Iterable, Iterator, Sequence
 from pathlib import Path
-from typing import Any, Self, TypeAlias
+from typing import Any, NamedTuple, Self, TypeAlias
 
 from ccplay.lab.import_stubs import bare_package, in_place_of, stand_ins
+from ccplay.lab.netlink import (
+    ACK,
+    CREATE,
+    DONE,
+    DUMP_REQUEST,
+    ERROR,
+    EXCLUSIVE,
+    HEADER,
+    REPLACE,
+    REQUEST,
+    U32,
+    attribute,
+    failure,
+    split,
+)
 from ccplay.lab.netns import Namespace
 
 _RTNL = "pyroute2.netlink.rtnl"
@@ -35,7 +50,7 @@ _UNUSED = [
 ]
 
 with in_place_of(bare_package("pyroute2")), in_place_of(stand_ins(_UNUSED)):
-    from pyroute2.netlink import NLA_F_NESTED, nla, nlmsg
+    from pyroute2.netlink import nla, nlmsg
 
     # pyroute2's tables list these, but only its servers and interfaces use them.
     _processes = stand_ins(["multiprocessing"], Pipe=None, Process=None, Queue=None)
@@ -44,24 +59,6 @@ with in_place_of(bare_package("pyroute2")), in_place_of(stand_ins(_UNUSED)):
     )
     with in_place_of(_processes), in_place_of(_links):
         from pyroute2.netlink.rtnl.ifinfmsg import ifinfmsg
-    from pyroute2.netlink.rtnl import (
-        RTM_DELLINK,
-        RTM_DELQDISC,
-        RTM_DELRULE,
-        RTM_DELTCLASS,
-        RTM_DELTFILTER,
-        RTM_GETQDISC,
-        RTM_GETROUTE,
-        RTM_GETTCLASS,
-        RTM_GETTFILTER,
-        RTM_NEWLINK,
-        RTM_NEWQDISC,
-        RTM_NEWROUTE,
-        RTM_NEWRULE,
-        RTM_NEWTCLASS,
-        RTM_NEWTFILTER,
-        TC_H_ROOT,
-    )
     from pyroute2.netlink.rtnl.fibmsg import fibmsg
     from pyroute2.netlink.rtnl.rtmsg import rtmsg
     from pyroute2.netlink.rtnl.tcmsg import cls_u32, sched_htb, tcmsg
@@ -73,81 +70,32 @@ with in_place_of(bare_package("pyroute2")), in_place_of(stand_ins(_UNUSED)):
     )
 
 __all__ = [
-    "NLA_F_NESTED",
-    "RTM_DELLINK",
-    "RTM_DELQDISC",
-    "RTM_DELRULE",
-    "RTM_DELTCLASS",
-    "RTM_DELTFILTER",
-    "RTM_GETQDISC",
-    "RTM_GETROUTE",
-    "RTM_GETTCLASS",
-    "RTM_GETTFILTER",
-    "RTM_NEWLINK",
-    "RTM_NEWQDISC",
-    "RTM_NEWROUTE",
-    "RTM_NEWRULE",
-    "RTM_NEWTCLASS",
-    "RTM_NEWTFILTER",
-    "TC_H_ROOT",
     "cls_u32",
     "fibmsg",
     "ifinfmsg",
-    "nlmsg",
     "red_eval_P",
     "red_eval_ewma",
     "red_eval_idle_damping",
     "rtmsg",
     "sched_htb",
-    "tcmsg",
     "tick_in_usec",
 ]
 
+# Types of messages, include/uapi/linux/rtnetlink.h.
+RTM_NEWLINK, RTM_DELLINK = 16, 17
+RTM_NEWADDR = 20
+RTM_NEWROUTE, RTM_DELROUTE, RTM_GETROUTE = 24, 25, 26
+RTM_NEWNEIGH = 28
+RTM_NEWRULE, RTM_DELRULE = 32, 33
+RTM_NEWQDISC, RTM_DELQDISC, RTM_GETQDISC = 36, 37, 38
+RTM_NEWTCLASS, RTM_DELTCLASS, RTM_GETTCLASS = 40, 41, 42
+RTM_NEWTFILTER, RTM_DELTFILTER, RTM_GETTFILTER = 44, 45, 46
 
-# --- parts of netlink dumps that are read without a decoder: request, timeout, end; netlink(7) ----
-
-DUMP_REQUEST = 0x301
-"""Flags ``NLM_F_REQUEST | NLM_F_DUMP``."""
-
-_ERROR, _DONE = 2, 3
-_ERRNO = struct.Struct("=i")
-_END = struct.Struct("=IH10xi")
-
-_TIMEOUT = struct.pack("=qq", 2, 0)
-"""Timeout of 2 s as ``struct timeval``; the kernel answers a dump within the call."""
-
-
-def set_timeout(reader: socket.socket) -> None:
-    """Set a timeout for reads from a socket."""
-    reader.setsockopt(socket.SOL_SOCKET, socket.SO_RCVTIMEO, _TIMEOUT)
-
-
-def continues(data: bytes, position: int, kind: int, protocol: str) -> bool:
-    """Return whether a dump continues after a message that is not a reply.
-
-    Raises ``OSError`` if the message reports an error.
-    """
-    if kind in (_ERROR, _DONE):
-        (error,) = _ERRNO.unpack_from(data, position + 16)
-        if error:
-            raise OSError(-error, f"{protocol}: {os.strerror(-error)}")
-    return kind != _DONE
-
-
-def ends(data: bytes) -> bool:
-    """Return whether a datagram contains only the end of a dump, without an error."""
-    if len(data) != _END.size:
-        return False
-    _, kind, error = _END.unpack(data)
-    return (kind, error) == (_DONE, 0)
-
+TC_H_ROOT = 0xFFFFFFFF
+"""Parent of a queue discipline that is an interface's root."""
 
 # --- rtnetlink(7) in batches: many requests in one round trip to the kernel -----------------------
 
-REQUEST, ACK, DUMP = 0x1, 0x4, 0x300
-CREATE, EXCLUSIVE, REPLACE = 0x400, 0x200, 0x100
-
-_HEADER = struct.Struct("=IHHII")
 _RECEIVE_BUFFER = 1 << 20
 
 
@@ -207,17 +155,17 @@ class NetlinkSocket:
         self._socket.send(_numbered(request, self._sequence))
         while True:
             data = self._socket.recv(1 << 16)
-            _, kind, _, sequence, _ = _HEADER.unpack_from(data)
+            _, kind, _, sequence, _ = HEADER.unpack_from(data)
             if sequence != self._sequence:
                 continue
-            if kind == _ERROR:
-                number = -int(struct.unpack_from("=i", data, 16)[0])
+            if kind == ERROR:
+                number = failure(data)
                 raise NetlinkError(number, os.strerror(number))
             return data
 
     def dump(self, message: nlmsg) -> list[Any]:
         """Return the replies to a dump request, decoded as the request's own class."""
-        message["header"]["flags"] = REQUEST | DUMP
+        message["header"]["flags"] = DUMP_REQUEST
         answers: list[Any] = []
         for data in self.dumped(message):
             answer = type(message)(data)
@@ -233,10 +181,10 @@ class NetlinkSocket:
         while True:
             data = self._socket.recv(1 << 17)
             for kind, start, end in _split(data):
-                if kind == _DONE:
+                if kind == DONE:
                     return answers
-                if kind == _ERROR:
-                    number = -struct.unpack_from("=i", data, start + 16)[0]
+                if kind == ERROR:
+                    number = failure(data, start)
                     raise NetlinkError(number, f"dump: {os.strerror(number)}")
                 answers.append(data[start:end])
 
@@ -244,9 +192,9 @@ class NetlinkSocket:
         """Wait for an acknowledgement of request ``first`` or a later one; return its errno."""
         while True:
             data = self._socket.recv(1 << 16)
-            _, kind, _, sequence, _ = _HEADER.unpack_from(data)
-            if kind == _ERROR and sequence >= first:
-                return -int(struct.unpack_from("=i", data, 16)[0])
+            _, kind, _, sequence, _ = HEADER.unpack_from(data)
+            if kind == ERROR and sequence >= first:
+                return failure(data)
 
 
 def _numbered(message: nlmsg | bytes, sequence: int) -> bytes:
@@ -286,8 +234,8 @@ def traffic_control(
 def _split(data: bytes) -> Iterable[tuple[int, int, int]]:
     """Yield type, start and end of every message in the result of one read."""
     start = 0
-    while start + _HEADER.size <= len(data):
-        length, kind, _, _, _ = _HEADER.unpack_from(data, start)
+    while start + HEADER.size <= len(data):
+        length, kind, _, _, _ = HEADER.unpack_from(data, start)
         yield kind, start, start + length
         start += (length + 3) & ~3
 
@@ -308,12 +256,7 @@ protocol, scope, type, flags."""
 _HOP = struct.Struct("=HBBi")
 """``struct rtnexthop``: length, flags, hops, index."""
 
-_NEWLINK, _NEWADDR, _NEWROUTE, _DELROUTE, _GETROUTE, _NEWNEIGH = 16, 20, 24, 25, 26, 28
-_NEWRULE, _DELRULE = 32, 33
-_ASK, _CREATE, _NEW = 0x1 | 0x4, 0x400, 0x400 | 0x200
-"""Request flags: acknowledge; create the object; create it, and fail if it exists."""
-_QUESTION, _REPLACE = 0x1, 0x400 | 0x100
-"""Request flags: reply without an acknowledgement; create or replace the object."""
+_NEW = CREATE | EXCLUSIVE
 
 _UP = 1
 _RTA_DST, _RTA_SRC, _RTA_IIF, _RTA_OIF = 1, 2, 3, 4
@@ -331,33 +274,33 @@ def cable(here: tuple[str, str, int], there: tuple[str, str, int]) -> bytes:
 
     Each end is its name, its MAC address, and the PID of a process in its namespace.
     """
-    peer = _attribute(1, _LINK.pack(0, 0, 0, 0, 0) + _end(*there))
-    info = _attribute(1, b"veth\0") + _attribute(2, peer)
-    return _request(_NEWLINK, _NEW, _LINK.pack(0, 0, 0, 0, 0), _end(*here), _attribute(18, info))
+    peer = attribute(1, _LINK.pack(0, 0, 0, 0, 0) + _end(*there))
+    info = attribute(1, b"veth\0") + attribute(2, peer)
+    return _request(RTM_NEWLINK, _NEW, _LINK.pack(0, 0, 0, 0, 0), _end(*here), attribute(18, info))
 
 
 def up(index: int) -> bytes:
     """Return the request that brings an interface up."""
-    return _request(_NEWLINK, 0, _LINK.pack(0, 0, index, _UP, _UP))
+    return _request(RTM_NEWLINK, 0, _LINK.pack(0, 0, index, _UP, _UP))
 
 
 def down(index: int) -> bytes:
     """Return the request that takes an interface down."""
-    return _request(_NEWLINK, 0, _LINK.pack(0, 0, index, 0, _UP))
+    return _request(RTM_NEWLINK, 0, _LINK.pack(0, 0, index, 0, _UP))
 
 
 def address(index: int, own: str) -> bytes:
     """Return the request that assigns an IPv4 address of a /24 subnet to an interface."""
     packed = socket.inet_aton(own)
     head = _ADDRESS.pack(socket.AF_INET, 24, 0, 0, index)
-    return _request(_NEWADDR, _NEW, head, _attribute(2, packed), _attribute(1, packed))
+    return _request(RTM_NEWADDR, _NEW, head, attribute(2, packed), attribute(1, packed))
 
 
 def neighbour(index: int, there: str, mac: str) -> bytes:
     """Return the request for a permanent neighbour entry of the address at a link's far end."""
     head = _NEIGHBOUR.pack(socket.AF_INET, index, _PERMANENT, 0, 0)
-    known = _attribute(1, socket.inet_aton(there)), _attribute(2, _octets(mac))
-    return _request(_NEWNEIGH, _CREATE, head, *known)
+    known = attribute(1, socket.inet_aton(there)), attribute(2, _octets(mac))
+    return _request(RTM_NEWNEIGH, CREATE, head, *known)
 
 
 def route(subnet: str | None, hops: list[tuple[str, int]]) -> bytes:
@@ -367,18 +310,19 @@ def route(subnet: str | None, hops: list[tuple[str, int]]) -> bytes:
     """
     length = 0 if subnet is None else 24
     head = _ROUTE.pack(socket.AF_INET, length, 0, 0, _MAIN, _STATIC, 0, _UNICAST, 0)
-    there = b"" if subnet is None else _attribute(1, socket.inet_aton(subnet))
+    there = b"" if subnet is None else attribute(1, socket.inet_aton(subnet))
     if len(hops) == 1:
         way = _gateway(hops[0][0])
     else:
-        way = _attribute(9, b"".join(_HOP.pack(16, 0, 0, at) + _gateway(via) for via, at in hops))
-    return _request(_NEWROUTE, _NEW, head, there, way)
+        way = attribute(9, b"".join(_HOP.pack(16, 0, 0, at) + _gateway(via) for via, at in hops))
+    return _request(RTM_NEWROUTE, _NEW, head, there, way)
 
 
 def reroute(request: bytes) -> bytes:
     """Return a request of ``route`` changed so that it replaces any other route to its subnet."""
-    length, kind, _, sequence, sender = _HEADER.unpack_from(request)
-    return _HEADER.pack(length, kind, _ASK | _REPLACE, sequence, sender) + request[_HEADER.size :]
+    length, kind, _, sequence, sender = HEADER.unpack_from(request)
+    flags = REQUEST | ACK | CREATE | REPLACE
+    return HEADER.pack(length, kind, flags, sequence, sender) + request[HEADER.size :]
 
 
 def unroute(subnet: str | None) -> bytes:
@@ -386,15 +330,15 @@ def unroute(subnet: str | None) -> bytes:
     length = 0 if subnet is None else 24
     # Scope 255 (RT_SCOPE_NOWHERE) matches a route of any scope.
     head = _ROUTE.pack(socket.AF_INET, length, 0, 0, _MAIN, 0, 255, 0, 0)
-    there = b"" if subnet is None else _attribute(_RTA_DST, socket.inet_aton(subnet))
-    return _request(_DELROUTE, 0, head, there)
+    there = b"" if subnet is None else attribute(_RTA_DST, socket.inet_aton(subnet))
+    return _request(RTM_DELROUTE, 0, head, there)
 
 
 def only_route(table: int, via: str) -> bytes:
     """Return the request that makes a gateway the only route of a routing table."""
     head = _ROUTE.pack(socket.AF_INET, 0, 0, 0, 0, _STATIC, 0, _UNICAST, 0)
-    where = _attribute(_RTA_TABLE, struct.pack("=I", table))
-    return _request(_NEWROUTE, _REPLACE, head, where, _gateway(via))
+    where = attribute(_RTA_TABLE, struct.pack("=I", table))
+    return _request(RTM_NEWROUTE, CREATE | REPLACE, head, where, _gateway(via))
 
 
 def rule(
@@ -413,18 +357,18 @@ def rule(
     src, dst = map(socket.inet_aton, ends)
     sports, dport = ports
     parts = [
-        _attribute(_FRA_DST, dst),
-        _attribute(_FRA_SRC, src),
-        _attribute(_FRA_PRIORITY, struct.pack("=I", _BEFORE_MAIN)),
-        _attribute(_FRA_TABLE, struct.pack("=I", table)),
-        _attribute(_FRA_IP_PROTO, bytes([protocol])),
+        attribute(_FRA_DST, dst),
+        attribute(_FRA_SRC, src),
+        attribute(_FRA_PRIORITY, struct.pack("=I", _BEFORE_MAIN)),
+        attribute(_FRA_TABLE, struct.pack("=I", table)),
+        attribute(_FRA_IP_PROTO, bytes([protocol])),
     ]
     if sports is not None:
-        parts.append(_attribute(_FRA_SPORTS, struct.pack("=HH", sports[0], sports[-1])))
+        parts.append(attribute(_FRA_SPORTS, struct.pack("=HH", sports[0], sports[-1])))
     if dport is not None:
-        parts.append(_attribute(_FRA_DPORTS, struct.pack("=HH", dport, dport)))
+        parts.append(attribute(_FRA_DPORTS, struct.pack("=HH", dport, dport)))
     head = _ROUTE.pack(socket.AF_INET, 32, 32, 0, 0, 0, 0, _TO_TABLE, 0)
-    kind, flags = (_DELRULE, 0) if remove else (_NEWRULE, _NEW)
+    kind, flags = (RTM_DELRULE, 0) if remove else (RTM_NEWRULE, _NEW)
     return _request(kind, flags, head, *parts)
 
 
@@ -438,25 +382,20 @@ def lookup(
     """
     src, dst = map(socket.inet_aton, ends)
     head = _ROUTE.pack(socket.AF_INET, 32, 32 if arrival else 0, 0, 0, 0, 0, 0, 0)
-    parts = [_attribute(_RTA_DST, dst)]
+    parts = [attribute(_RTA_DST, dst)]
     if arrival:
-        parts += [_attribute(_RTA_SRC, src), _attribute(_RTA_IIF, struct.pack("=I", arrival))]
+        parts += [attribute(_RTA_SRC, src), attribute(_RTA_IIF, struct.pack("=I", arrival))]
     if protocol:
-        parts.append(_attribute(_RTA_IP_PROTO, bytes([protocol])))
-        parts += [_attribute(_RTA_SPORT, _port(sport)), _attribute(_RTA_DPORT, _port(dport))]
+        parts.append(attribute(_RTA_IP_PROTO, bytes([protocol])))
+        parts += [attribute(_RTA_SPORT, _port(sport)), attribute(_RTA_DPORT, _port(dport))]
     body = b"".join([head, *parts])
-    return _HEADER.pack(_HEADER.size + len(body), _GETROUTE, _QUESTION, 0, 0) + body
+    return HEADER.pack(HEADER.size + len(body), RTM_GETROUTE, REQUEST, 0, 0) + body
 
 
 def interface_of(answer: bytes) -> int:
     """Return the index of the outgoing interface in an answer to ``lookup``; 0 if it has none."""
-    at = _HEADER.size + _ROUTE.size
-    while at + 4 <= len(answer):
-        length, kind = struct.unpack_from("=HH", answer, at)
-        if kind == _RTA_OIF:
-            return int(struct.unpack_from("=I", answer, at + 4)[0])
-        at += max((length + 3) & ~3, 4)
-    return 0
+    index = split(answer[HEADER.size + _ROUTE.size :]).get(_RTA_OIF)
+    return 0 if index is None else int(U32.unpack(index)[0])
 
 
 def _port(number: int) -> bytes:
@@ -464,27 +403,22 @@ def _port(number: int) -> bytes:
 
 
 def _gateway(via: str) -> bytes:
-    return _attribute(5, socket.inet_aton(via))
+    return attribute(5, socket.inet_aton(via))
 
 
 def _end(name: str, mac: str, pid: int) -> bytes:
     """Return the attributes IFLA_IFNAME, IFLA_ADDRESS and IFLA_NET_NS_PID of one end."""
     words = (3, name.encode() + b"\0"), (1, _octets(mac)), (19, struct.pack("=I", pid))
-    return b"".join(_attribute(*each) for each in words)
+    return b"".join(attribute(*each) for each in words)
 
 
 def _octets(mac: str) -> bytes:
     return bytes.fromhex(mac.replace(":", ""))
 
 
-def _attribute(kind: int, value: bytes) -> bytes:
-    """Return ``struct rtattr`` and its value, padded to a multiple of four bytes."""
-    return struct.pack("=HH", 4 + len(value), kind) + value + bytes(-len(value) % 4)
-
-
 def _request(kind: int, flags: int, *parts: bytes) -> bytes:
     body = b"".join(parts)
-    return _HEADER.pack(_HEADER.size + len(body), kind, _ASK | flags, 0, 0) + body
+    return HEADER.pack(HEADER.size + len(body), kind, REQUEST | ACK | flags, 0, 0) + body
 
 
 # --- reads whether interfaces are up, their counters, and the drops of their queues ---------------
@@ -494,16 +428,13 @@ Carried: TypeAlias = dict[str, tuple[int, int, int, int]]
 
 _SIOCGIFFLAGS, _IFF_UP = 0x8913, 1
 
-_INTERFACES_HEADER = 16
-"""Length of ``struct nlmsghdr`` in bytes."""
-_TCMSG = struct.Struct("=4xi4xI4x")
-"""Index and parent in ``struct tcmsg``, as a ``struct`` format."""
-_ATTRIBUTE = struct.Struct("=HH")
+TCMSG = struct.Struct("=4xiIII")
+"""Format of ``struct tcmsg``: index of the interface, handle, parent, info."""
+
 _TCA_STATS = 3
-_DROPS = struct.Struct("=12xI")
-"""``drops`` in ``struct tc_stats``, after bytes and packets."""
-_QDISCS = struct.pack("=IHHII20x", _INTERFACES_HEADER + 20, RTM_GETQDISC, DUMP_REQUEST, 0, 0)
-"""Request for all queue disciplines of a namespace."""
+_STATISTICS = struct.Struct("=12xI16xI")
+"""Drops and backlog in ``struct tc_stats``."""
+_NO_STATISTICS = bytes(_STATISTICS.size)
 
 
 def is_up(namespace: Namespace, interface: str) -> bool:
@@ -527,27 +458,35 @@ def carried(namespace: Namespace) -> Carried:
     return found
 
 
-def dropped(routes: NetlinkSocket) -> dict[int, int]:
-    """Return the packets dropped by each interface's root queue and all below it.
+class HeldQueue(NamedTuple):
+    """A queue discipline as the kernel has it."""
 
-    The keys are interface indices. One dump without a decoder serves all interfaces of a node,
-    because a network may have a hundred.
+    interface: int
+    """Index of its interface."""
+    handle: int
+    parent: int
+    drops: int
+    """Number of packets that it and all disciplines below it have dropped."""
+    backlog: int
+    """Number of bytes that wait in it."""
+    attributes: dict[int, bytes]
+
+
+def held_queues(routes: NetlinkSocket) -> Iterator[HeldQueue]:
+    """Yield all queue disciplines of a namespace.
+
+    One dump without a decoder serves all interfaces of a node, because a network may have a
+    hundred.
     """
-    found = {}
-    for answer in routes.dumped(_QDISCS):
-        index, parent = _TCMSG.unpack_from(answer, _INTERFACES_HEADER)
-        if parent == TC_H_ROOT:
-            found[index] = _drops(answer)
-    return found
+    head = HEADER.size + TCMSG.size
+    request = HEADER.pack(head, RTM_GETQDISC, DUMP_REQUEST, 0, 0) + TCMSG.pack(0, 0, 0, 0)
+    for answer in routes.dumped(request):
+        index, handle, parent, _ = TCMSG.unpack_from(answer, HEADER.size)
+        found = split(answer[head:])
+        drops, backlog = _STATISTICS.unpack_from(found.get(_TCA_STATS, _NO_STATISTICS))
+        yield HeldQueue(index, handle, parent, drops, backlog, found)
 
 
-def _drops(answer: bytes) -> int:
-    """Return the packets dropped by a queue discipline, from ``struct tc_stats`` in its message."""
-    start = _INTERFACES_HEADER + _TCMSG.size
-    while start + _ATTRIBUTE.size <= len(answer):
-        length, kind = _ATTRIBUTE.unpack_from(answer, start)
-        if kind == _TCA_STATS:
-            (drops,) = _DROPS.unpack_from(answer, start + _ATTRIBUTE.size)
-            return int(drops)
-        start += max((length + 3) & ~3, _ATTRIBUTE.size)
-    return 0
+def dropped(routes: NetlinkSocket) -> dict[int, int]:
+    """Return the packets dropped by each interface's root queue and all below it, by its index."""
+    return {each.interface: each.drops for each in held_queues(routes) if each.parent == TC_H_ROOT}

@@ -9,7 +9,7 @@ import pytest
 
 from ccplay.lab.delay import netem_options, netem_request, path_of
 from ccplay.lab.delay_line import Fate, Impairment, Model, flip_bit
-from ccplay.lab.qdisc_options import split
+from ccplay.lab.netlink import split
 from ccplay.model.algorithms import DISTRIBUTIONS, SCALE, SIZE, table
 
 EXAMPLES = [

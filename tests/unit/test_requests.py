@@ -4,13 +4,16 @@ from typing import Any
 
 import pytest
 from pyroute2.netlink import nlmsg
+from pyroute2.netlink import rtnl as theirs
 from pyroute2.netlink.rtnl.ifaddrmsg import ifaddrmsg
 from pyroute2.netlink.rtnl.ifinfmsg import ifinfmsg
 from pyroute2.netlink.rtnl.ndmsg import ndmsg
 from pyroute2.netlink.rtnl.rtmsg import rtmsg
+from pyroute2.netlink.rtnl.tcmsg import tcmsg
 
-from ccplay.lab import rtnl
-from ccplay.lab.rtnl import CREATE, EXCLUSIVE, message
+from ccplay.lab import qdiscs, rtnl
+from ccplay.lab.netlink import CREATE, EXCLUSIVE
+from ccplay.lab.rtnl import message
 
 NEW = CREATE | EXCLUSIVE
 MAC = "02:00:0a:00:01:02"
@@ -86,3 +89,37 @@ def test_the_interface_of_an_answer_is_found() -> None:
     none = message(rtmsg, 24, 0, (("RTA_DST", "10.0.1.1"),), family=2)
     none.encode()
     assert rtnl.interface_of(bytes(none.data)) == 0
+
+
+def test_types_of_messages_are_those_of_the_kernel() -> None:
+    ours = {name: value for name, value in vars(rtnl).items() if name.startswith("RTM_")}
+    assert len(ours) == 18
+    assert ours == {name: getattr(theirs, name) for name in ours}
+    assert rtnl.TC_H_ROOT == theirs.TC_H_ROOT
+
+
+class _Answers:
+    """Answers to a dump of queue disciplines."""
+
+    def dumped(self, request: bytes) -> list[bytes]:
+        assert request[4:8] == bytes([rtnl.RTM_GETQDISC, 0, 1, 3])
+        return [_queue(2, 0x10000, 0xFFFFFFFF, "htb", 7), _queue(2, 0x100000, 0x10001, "codel", 9)]
+
+
+def _queue(interface: int, handle: int, parent: int, kind: str, drop: int) -> bytes:
+    counted = {"bytes": 1 << 40, "packets": 5, "drop": drop, "overlimits": 6, "qlen": 1}
+    attributes = (("TCA_KIND", kind), ("TCA_STATS", {**counted, "backlog": 1000 + drop}))
+    fields = {"index": interface, "handle": handle, "parent": parent}
+    answer = message(tcmsg, rtnl.RTM_NEWQDISC, 0, attributes, **fields)
+    answer.encode()
+    return bytes(answer.data)
+
+
+def test_queues_are_read_from_a_dump() -> None:
+    routes: Any = _Answers()
+    assert rtnl.dropped(routes) == {2: 7}
+    assert qdiscs.find_qdisc(routes, 2, 0x10001) == ("codel", b"")
+    assert qdiscs.handle_of(routes, 2, 0x10001) == 0x100000
+    assert qdiscs.backlog(routes, 2, 0x10001) == 1009
+    assert qdiscs.find_qdisc(routes, 3, 0x10001) == (None, b"")
+    assert qdiscs.handle_of(routes, 2, 0x10002) == qdiscs.backlog(routes, 3, 0x10001) == 0

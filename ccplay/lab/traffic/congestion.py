@@ -16,11 +16,9 @@ from ccplay.assets import SUFFIX, kernel_modules
 from ccplay.bpf.loaded import is_ours, library
 from ccplay.errors import CcplayError, CommandError, LabError, UnsupportedError
 from ccplay.lab import netns
+from ccplay.lab.netlink import CREATE, EXCLUSIVE, REPLACE
 from ccplay.lab.netns import Namespace
 from ccplay.lab.rtnl import (
-    CREATE,
-    EXCLUSIVE,
-    REPLACE,
     RTM_DELRULE,
     RTM_GETROUTE,
     RTM_NEWROUTE,

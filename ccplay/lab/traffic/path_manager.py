@@ -14,7 +14,7 @@ from pathlib import Path
 from typing import NamedTuple
 
 from ccplay.bpf.support import feature
-from ccplay.lab import rtnl
+from ccplay.lab import netlink
 from ccplay.lab.netns import Namespace
 from ccplay.model.values import Feature
 
@@ -58,7 +58,7 @@ class PathManager:
 
     def __init__(self, namespace: Namespace) -> None:
         self._socket = namespace.socket(socket.AF_NETLINK, socket.SOCK_RAW, _NETLINK_GENERIC)
-        rtnl.set_timeout(self._socket)
+        netlink.set_timeout(self._socket)
         self._sequence = 0
         name = _attribute(_FAMILY_NAME, _NAME)
         answer = self._transact(_CONTROLLER, 0x1, _GET_FAMILY, 1, name)

@@ -17,7 +17,7 @@ from typing import Any, NamedTuple
 
 import msgspec
 
-from ccplay.lab import rtnl
+from ccplay.lab import netlink, rtnl
 from ccplay.lab.connection import Connection, Joint
 from ccplay.lab.inet_diag import ATTRIBUTES, INET_DIAG_INFO
 from ccplay.lab.netns import Namespace
@@ -111,7 +111,7 @@ class MptcpSockets:
                 "=IHHIIBBBxI48x",
                 72 + len(more),
                 _SOCK_DIAG_BY_FAMILY,
-                rtnl.DUMP_REQUEST,
+                netlink.DUMP_REQUEST,
                 1,
                 0,
                 socket.AF_INET,
