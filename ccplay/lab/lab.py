@@ -21,9 +21,10 @@ from ccplay.lab.health import Timekeeper
 from ccplay.lab.network import BuiltNetwork, build_network
 from ccplay.lab.probe import Probe
 from ccplay.lab.qdisc_counters import DrainMeter
-from ccplay.lab.reloading import Reloader, watchers
+from ccplay.lab.reloading import Reloader
 from ccplay.lab.shaping import HalfChangedError, Shaper, delay_engine, planned
 from ccplay.lab.software import Forked, Software
+from ccplay.lab.software_shared import report_sojourns
 from ccplay.lab.traces import Traces
 from ccplay.lab.tracing import Tracing
 from ccplay.lab.traffic import congestion
@@ -214,10 +215,15 @@ class Lab:
         )
         self._stack.push_async_callback(self._captures.close)
         await self._start_first()
-        switched = Reloader(
-            self._traffic, self._watchdog, self._renew_hosts, self._emit, self.clock
+        reloader = Reloader(
+            *(self._traffic, self._watchdog, self._renew_hosts, self._emit, self.clock),
+            software=software,
         )
-        for each in watchers(switched, software, self._shaper, self._emit, self.clock):
+        watchers = [*reloader.watchers()]
+        if software is not None:
+            software.changed = lambda link: self._emit(self._shaper.describe(link))
+            watchers.append(report_sojourns(software.sojourn_times, self._emit, self.clock))
+        for each in watchers:
             self._stack.callback(asyncio.create_task(each).cancel)
 
     async def _start_first(self) -> None:
