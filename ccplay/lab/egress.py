@@ -23,7 +23,6 @@ from ccplay.lab import htb, qdiscs, rtnl
 from ccplay.lab.delay_line import Arrival, Impairment
 from ccplay.lab.htb import FIRST_HANDLE, Selection, SharedQueue, class_of
 from ccplay.lab.netns import Namespace
-from ccplay.lab.network import BuiltNetwork
 from ccplay.lab.qdisc_counters import PASSAGE
 from ccplay.lab.qdiscs import Leaf, check_software, in_software
 from ccplay.lab.rtnl import TC_H_ROOT, NetlinkSocket
@@ -144,18 +143,29 @@ class Egress:
         """Numbers of the link's queues in the kernel; one that is replaced has another number."""
         return [each.handle for each in (self._leaf, *(one.leaf for one in self.classes))]
 
-    def set_mark(self, mark: int | None, image: bytes | None, namespace: Namespace) -> None:
-        """Set the marking threshold in full packets, which have the MTU's length; None keeps it.
+    def set_mtu(self, mtu: int) -> None:
+        """Set the MTU, and count the marking threshold in packets of this length.
+
+        Raises ``LabError``.
+        """
+        htb.set_mtu(self._namespace, self.link.interface, mtu)
+        self.mtu = mtu
+        if self.marker is not None:
+            self._set_threshold(self.marker)
+
+    def set_mark(self, mark: int, image: bytes | None) -> None:
+        """Set the marking threshold in full packets, which have the MTU's length.
 
         The first threshold needs ``image``, the program of the marker. Raises ``LabError``.
         """
-        if mark is not None:
-            self.mark = mark
-        if self.marker is None:
-            if not self.mark or image is None:
-                return
-            self.marker = Marker(image, namespace, self.index)
-        self.marker.threshold = self.mark * self._frame or None
+        self.mark = mark
+        if self.marker is None and mark and image is not None:
+            self.marker = Marker(image, self._namespace, self.index)
+        if self.marker is not None:
+            self._set_threshold(self.marker)
+
+    def _set_threshold(self, marker: Marker) -> None:
+        marker.threshold = self.mark * self._frame or None
 
     @property
     def marks_from(self) -> int | None:
@@ -171,9 +181,9 @@ class Egress:
         """Return the packets that the node's queues have dropped, by index of the interface."""
         return rtnl.dropped(self._routes)
 
-    def switch_offloads(self, built: BuiltNetwork, *, on: bool) -> None:
+    def switch_offloads(self, *, on: bool) -> None:
         """Turn the sending interface's offloads on or off; each interface sends on one link."""
-        htb.set_offloads(built.namespace(self.link.src), self.link.interface, on=on)
+        htb.set_offloads(self._namespace, self.link.interface, on=on)
 
     # --- in front of a discipline in software -----------------------------------------------
 

@@ -17,7 +17,7 @@ from ccplay.lab.child import Child, Logger
 from ccplay.lab.delay import LineDelay, NetemDelay
 from ccplay.lab.delay_line import Arrival, DelayEngine, check_path
 from ccplay.lab.egress import Egress
-from ccplay.lab.htb import Selection, check_classes, set_mtu
+from ccplay.lab.htb import Selection, check_classes
 from ccplay.lab.network import BuiltNetwork
 from ccplay.lab.qdisc_counters import SoftwareReading
 from ccplay.lab.qdiscs import Leaf, choose_qdisc
@@ -306,10 +306,11 @@ class Shaper:
             moving = interface.moving
             interface.path = await self._engine.set(interface.arrival, wanted, moving)
         if setting.mtu is not None:
-            _set_mtu(self._built, self._interfaces, interface.link, setting.mtu)
+            # The receiving end drops packets that are too long.
+            for end in (interface, self._opposite(interface)):
+                end.set_mtu(setting.mtu)
         if setting.mark is not None:
-            namespace = self._built.namespace(interface.link.src)
-            interface.set_mark(setting.mark, image, namespace)
+            interface.set_mark(setting.mark, image)
         interface.touched = True
         affected = self._affected(interface)
         if setting.down is not None:
@@ -392,10 +393,14 @@ class Shaper:
     def _set_down(self, interface: Egress, *, down: bool) -> list[Egress]:
         """Take the cable down or bring it up, and return the end that sends the other way."""
         self._built.routing.set_down(interface.link, down=down)
-        other = self._interfaces[self._built.network.opposite(interface.link).name]
+        other = self._opposite(interface)
         for each in (interface, other):
             each.down = self._built.routing.is_down(each.link)
         return [other]
+
+    def _opposite(self, interface: Egress) -> Egress:
+        """Return the end of a cable that sends the other way."""
+        return self._interfaces[self._built.network.opposite(interface.link).name]
 
     def _check_offloads(self, links: Sequence[Link], setting: LinkSetting) -> None:
         """Raise ``CommandError`` if another link needs single packets, and offloads would be on."""
@@ -417,10 +422,10 @@ class Shaper:
     def _switch_offloads(self, *, on: bool) -> None:
         try:
             for interface in self._interfaces.values():
-                interface.switch_offloads(self._built, on=on)
+                interface.switch_offloads(on=on)
         except LabError:
             for interface in self._interfaces.values():
-                interface.switch_offloads(self._built, on=not on)
+                interface.switch_offloads(on=not on)
             raise
         self._offloads = on
 
@@ -519,14 +524,6 @@ def _choose_class_queue(software: Software | None, link: Link, qdisc: Qdisc) -> 
     if is_software(found.kind):
         raise CommandError(f"link {link.name}: {found.kind} {NOT_OF_CLASS}")
     return found
-
-
-def _set_mtu(built: BuiltNetwork, interfaces: Mapping[str, Egress], link: Link, mtu: int) -> None:
-    """Set the MTU at both ends, because the receiving end drops packets that are too long."""
-    for end in (link, built.network.opposite(link)):
-        set_mtu(built.namespace(end.src), end.interface, mtu)
-        interfaces[end.name].mtu = mtu
-        interfaces[end.name].set_mark(None, None, built.namespace(end.src))
 
 
 def _count_carried(built: BuiltNetwork) -> dict[str, Carried]:
