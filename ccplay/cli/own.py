@@ -103,8 +103,7 @@ def _algorithm(name: str) -> tuple[Path, str]:
 
 
 def _discipline(name: str, origin: str | None) -> tuple[Path, str]:
-    from ccplay.lab.custom.loading import check_name
-    from ccplay.lab.custom.writing import copy_source, fill_template
+    from ccplay.lab.custom.loading import check_name, copy_source, fill_template
 
     name = name.removesuffix(".py")
     check_name(name)

@@ -32,8 +32,8 @@ from ccplay.lab.child import introduce
 from ccplay.lab.custom import limits, loading, trial
 from ccplay.lab.custom.limits import Printed
 from ccplay.lab.custom.loading import MisuseError
+from ccplay.lab.disciplines import make_kind
 from ccplay.lab.disciplines.base import CE, Discipline, FirstInFirstOut, Options, Packet
-from ccplay.lab.disciplines.table import make_kind
 from ccplay.lab.header_queue import HeaderQueue
 from ccplay.lab.netns import Namespace
 from ccplay.lab.packet_loop import Lateness, PacketLoop, run_as

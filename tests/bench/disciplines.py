@@ -13,7 +13,7 @@ import psutil
 from rich.console import Console
 from rich.table import Table
 
-from ccplay.lab.custom.writing import fill_template
+from ccplay.lab.custom.loading import fill_template
 from ccplay.lab.software_queue import NAME
 from ccplay.model.base import Option
 from ccplay.model.commands import Build, SetLink, SetQdisc

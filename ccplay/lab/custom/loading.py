@@ -1,4 +1,4 @@
-"""A user's own discipline: what its source declares, its class, an object of it, its mistakes.
+"""A user's own discipline: a new source, what it declares, its class, an object, its mistakes.
 
 ``PARAMETERS`` is a dictionary of literals, read without running the source. Each value gives a
 parameter its kind and default:
@@ -27,12 +27,24 @@ from typing import Any
 
 from ccplay.errors import CcplayError, UsageError
 from ccplay.files.reading import SavedFiles, by_name, missing, open_regular
+from ccplay.lab.disciplines import CLASSES
 from ccplay.lab.disciplines.base import Discipline, Options
 from ccplay.model import disciplines
 from ccplay.model.base import Option
-from ccplay.model.disciplines import DISCIPLINES, SUFFIX
-from ccplay.model.qdiscs import DisciplineKind, Parameter, parameter
-from ccplay.model.quantities import COUNT, NUMBER, PACKETS, QUEUE_SIZE, RATE, SWITCH, TIME_US, Field
+from ccplay.model.disciplines import DISCIPLINES, SUFFIX, complete
+from ccplay.model.qdiscs import SOFTWARE, DisciplineKind, Parameter, parameter
+from ccplay.model.quantities import (
+    COUNT,
+    NUMBER,
+    PACKETS,
+    QUEUE_SIZE,
+    RATE,
+    SWITCH,
+    TIME_US,
+    Field,
+    did_you_mean,
+    quote,
+)
 from ccplay.model.texts import choice
 
 # --- mistakes in a user's own discipline, with their lines ----------------------------------------
@@ -175,22 +187,6 @@ def read_declaration(name: str, source: str) -> DisciplineKind:
     return DisciplineKind(name, summary, parameters, in_kernel=False)
 
 
-def write_declaration(values: dict[str, tuple[Field, Option | None]]) -> str:
-    """Return the source text that declares parameters with these values."""
-    lines = (f"    {key!r}: {_literal(field, value)!r}," for key, (field, value) in values.items())
-    return "\n".join([f"{_DECLARATION} = {{", *lines, "}"]).replace("'", '"')
-
-
-def _literal(field: Field, value: Option | None) -> Any:
-    if isinstance(field.quantity.shape.get("enum"), list):
-        words = field.quantity.shape["enum"]
-        return (value, *(each for each in words if each != value))
-    for word, quantity in _MEASURES.items():
-        if quantity is field.quantity:
-            return word if value is None else field.show(value)
-    return value
-
-
 def _values(name: str, tree: ast.Module) -> dict[str, tuple[Any, int | None]]:
     for node in tree.body:
         match node:
@@ -255,6 +251,68 @@ def _measured(value: str) -> tuple[Any, int] | None:
         except ValueError:
             continue
     return None
+
+
+# --- the text of a new discipline: the template, or the source of one of ccplay's -----------------
+
+_INSTEAD: dict[str, Option] = {"bandwidth": 10_000_000}
+"""Values of parameters that are required and have no default."""
+
+_OURS = Path(__file__).parents[1] / "disciplines"
+
+
+def fill_template(name: str) -> str:
+    """Return the text of the template with a discipline of this name."""
+    text = Path(__file__).with_name("template.py").read_text(encoding="utf-8")
+    return text.replace("template_", f"{name}_").replace("Template", _class_name(name))
+
+
+def copy_source(name: str, kind: str) -> str:
+    """Return the source of one of ccplay's disciplines, with its parameters declared in it.
+
+    Raises ``UsageError`` for an unknown ``kind``.
+    """
+    kind = kind.removesuffix(SUFFIX)
+    if kind not in CLASSES:
+        raise UsageError(
+            f"ccplay has no discipline {quote(kind)} in software{did_you_mean(kind, CLASSES)}"
+        )
+    text = (_OURS / f"{kind}{SUFFIX}").read_text(encoding="utf-8")
+    # Statistics are named after their discipline.
+    text = re.sub(rf'(?<=["\']){kind}_(?=[a-z{{])', f"{name}_", text)
+    text = re.sub(rf"\b{CLASSES[kind]}\b(?=[(.:])", _class_name(name), text)
+    lines = text.splitlines()
+    imports = [
+        node for node in ast.parse(text).body if isinstance(node, ast.Import | ast.ImportFrom)
+    ]
+    at = max((node.end_lineno or 0 for node in imports), default=0)
+    return "\n".join([*lines[:at], "", _declaration_of(kind), *lines[at:], ""])
+
+
+def _class_name(name: str) -> str:
+    return "".join(word.capitalize() for word in name.split("_"))
+
+
+def _declaration_of(kind: str) -> str:
+    """Return the source text that declares the parameters of one of ccplay's disciplines."""
+    values = complete(kind, {})
+    lines = []
+    for each in DISCIPLINES[kind].of(SOFTWARE):
+        value = values[each.name]
+        if each.required and value is None:
+            value = _INSTEAD[each.name]
+        lines.append(f"    {each.name!r}: {_literal(each, value)!r},")
+    return "\n".join([f"{_DECLARATION} = {{", *lines, "}"]).replace("'", '"')
+
+
+def _literal(field: Field, value: Option | None) -> Any:
+    if isinstance(field.quantity.shape.get("enum"), list):
+        words = field.quantity.shape["enum"]
+        return (value, *(each for each in words if each != value))
+    for word, quantity in _MEASURES.items():
+        if quantity is field.quantity:
+            return word if value is None else field.show(value)
+    return value
 
 
 # --- the user's own disciplines that a lab's command line names -----------------------------------

@@ -23,8 +23,8 @@ from collections import deque
 from collections.abc import Callable
 from typing import Generic, TypeVar
 
+from ccplay.lab.disciplines import CLASSES, make_kind
 from ccplay.lab.disciplines.base import Discipline, Fifo, FirstInFirstOut, Options, Packet, spread
-from ccplay.lab.disciplines.table import CLASSES, make_kind
 from ccplay.model.base import Option
 
 

@@ -9,14 +9,15 @@ from ccplay.errors import CcplayError, ScenarioError, UsageError
 from ccplay.lab.custom.loading import (
     DisciplineLibrary,
     SourceError,
+    copy_source,
     custom_disciplines,
+    fill_template,
     make_discipline,
     read_declaration,
     read_source,
 )
 from ccplay.lab.custom.trial import try_discipline
-from ccplay.lab.custom.writing import copy_source, fill_template
-from ccplay.lab.disciplines.table import CLASSES
+from ccplay.lab.disciplines import CLASSES
 from ccplay.model import disciplines
 from ccplay.model.base import Option
 from ccplay.model.disciplines import validate

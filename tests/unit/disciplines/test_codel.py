@@ -5,8 +5,8 @@ from math import sqrt
 
 import pytest
 
+from ccplay.lab.disciplines import options_of
 from ccplay.lab.disciplines.base import ECT_0
-from ccplay.lab.disciplines.table import options_of
 from tests.unit.disciplines.traces import arrive, discipline, drain, packet
 
 TARGET_MS, INTERVAL_MS = 5.0, 100.0

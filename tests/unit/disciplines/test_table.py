@@ -4,8 +4,8 @@ import random
 
 import pytest
 
+from ccplay.lab.disciplines import CLASSES
 from ccplay.lab.disciplines.base import ECT_0, ECT_1, NOT_ECT
-from ccplay.lab.disciplines.table import CLASSES
 from ccplay.model.base import Option
 from ccplay.model.disciplines import DISCIPLINES
 from ccplay.model.variables import variable

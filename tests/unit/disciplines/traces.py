@@ -3,8 +3,8 @@
 from collections.abc import Iterable
 from dataclasses import dataclass, field
 
+from ccplay.lab.disciplines import make_kind
 from ccplay.lab.disciplines.base import CE, NOT_ECT, Discipline, Packet
-from ccplay.lab.disciplines.table import make_kind
 from ccplay.model.base import Option
 
 

@@ -6,7 +6,7 @@ from typing import cast
 
 import pytest
 
-from ccplay.lab.disciplines import table
+from ccplay.lab import disciplines
 from ccplay.lab.disciplines.base import CE, ECT_0, Discipline, FirstInFirstOut, Packet
 from ccplay.lab.header_queue import HeaderQueue
 from ccplay.lab.packet_loop import Lateness
@@ -175,7 +175,7 @@ def faulty(request: pytest.FixtureRequest, monkeypatch: pytest.MonkeyPatch) -> s
     found: type[Discipline] = request.param
 
     def made(kind: str, options: object, seed: int) -> Discipline:
-        return found(table.options_of("codel", {}), seed)
+        return found(disciplines.options_of("codel", {}), seed)
 
     monkeypatch.setattr("ccplay.lab.software_queue.make_kind", made)
     return found.__name__
