@@ -27,9 +27,9 @@ from ccplay.bpf.support import feature
 from ccplay.errors import LabError
 from ccplay.lab import child, delay_line, qdiscs
 from ccplay.lab.child import Child, Logger, Supervisor
-from ccplay.lab.delay_line import Arrival, DelayReply, DelayRequest, Impairment
+from ccplay.lab.delay_line import DelayReply, DelayRequest, Impairment
 from ccplay.lab.netlink import CREATE, EXCLUSIVE, NESTED, U64, attribute, join, split
-from ccplay.lab.netns import Namespace
+from ccplay.lab.netns import LinkEnd, Namespace
 from ccplay.lab.packet_loop import PacketQueue
 from ccplay.lab.qdiscs import LOOPBACK
 from ccplay.lab.rtnl import (
@@ -143,7 +143,7 @@ class NetemDelay:
         """Do nothing: the kernel is ready."""
 
     async def set(
-        self, arrival: Arrival, path: Impairment, moving: Moving | None = None
+        self, arrival: LinkEnd, path: Impairment, moving: Moving | None = None
     ) -> Impairment:
         """Apply ``path`` to arriving packets and return the kernel's version of it.
 
@@ -151,27 +151,27 @@ class NetemDelay:
         with which it keeps packets in order. Raises ``LabError`` if the kernel lacks netem, ifb or
         mirred.
         """
-        if (follower := self._followers.pop(arrival.name, None)) is not None:
+        if (follower := self._followers.pop(arrival.link, None)) is not None:
             follower.cancel()
         moves = moving is not None and moving.content.impairs
         try:
             with NetlinkSocket(arrival.namespace) as routes:
-                index = self._devices.get(arrival.name)
+                index = self._devices.get(arrival.link)
                 if index is None:
                     if not path and not moves:
                         return path
-                    index = self._devices[arrival.name] = _divert(routes, arrival)
+                    index = self._devices[arrival.link] = _divert(routes, arrival)
                 _set_netem(routes, index, path, self._drawn_with(arrival))
                 set_up = _read_netem(routes, index, path)
             if moving is not None and moves:
-                self._followers[arrival.name] = asyncio.create_task(
+                self._followers[arrival.link] = asyncio.create_task(
                     self._follow(arrival, index, path, moving)
                 )
         except NetlinkError as error:
-            raise LabError(f"link {arrival.name}: netem: {error}") from error
+            raise LabError(f"link {arrival.link}: netem: {error}") from error
         return set_up
 
-    async def _follow(self, arrival: Arrival, index: int, path: Impairment, moving: Moving) -> None:
+    async def _follow(self, arrival: LinkEnd, index: int, path: Impairment, moving: Moving) -> None:
         """Set delay and loss of netem as they change, until cancelled."""
         course, content = moving.course, moving.content
         parts = {
@@ -190,19 +190,19 @@ class NetemDelay:
                     _set_netem(routes, index, changed, self._drawn_with(arrival))
                 await asyncio.sleep(_FOLLOW_S)
 
-    def _drawn_with(self, arrival: Arrival) -> int:
+    def _drawn_with(self, arrival: LinkEnd) -> int:
         """Return the seed of a link's netem: the same in every run."""
         return random.Random(f"{self._seed}/{arrival.number}").getrandbits(64)  # noqa: S311
 
-    async def lost(self, arrival: Arrival) -> int | None:
+    async def lost(self, arrival: LinkEnd) -> int | None:
         """Return the packets dropped by netem: by its loss, or because too many were in flight."""
-        if (index := self._devices.get(arrival.name)) is None:
+        if (index := self._devices.get(arrival.link)) is None:
             return 0
         try:
             with NetlinkSocket(arrival.namespace) as routes:
                 return dropped(routes).get(index)
         except NetlinkError as error:
-            raise LabError(f"link {arrival.name}: netem: {error}") from error
+            raise LabError(f"link {arrival.link}: netem: {error}") from error
 
     async def close(self) -> None:
         """Stop following what moves; ifb devices end with their namespace."""
@@ -215,7 +215,7 @@ def divert_requests(source: int, target: int) -> list[Any]:
     return [clsact_request(source), redirection_request(source, INCOMING, target)]
 
 
-def make_ifb(routes: NetlinkSocket, arrival: Arrival) -> int:
+def make_ifb(routes: NetlinkSocket, arrival: LinkEnd) -> int:
     """Create an ifb device in the receiver's namespace and return its index."""
     name = f"ifb{arrival.number}"
     info = {"attrs": [["IFLA_INFO_KIND", "ifb"]]}
@@ -228,7 +228,7 @@ def make_ifb(routes: NetlinkSocket, arrival: Arrival) -> int:
     return index
 
 
-def _divert(routes: NetlinkSocket, arrival: Arrival) -> int:
+def _divert(routes: NetlinkSocket, arrival: LinkEnd) -> int:
     index = make_ifb(routes, arrival)
     # netem comes first, or the first packets would not be delayed.
     _set_netem(routes, index, Impairment())
@@ -388,7 +388,7 @@ class LineDelay:
         await self._child.start()
 
     async def set(
-        self, arrival: Arrival, path: Impairment, moving: Moving | None = None
+        self, arrival: LinkEnd, path: Impairment, moving: Moving | None = None
     ) -> Impairment:
         """Apply ``path`` to the packets of a link from now on, and what moves the link.
 
@@ -411,13 +411,13 @@ class LineDelay:
                 else:
                     self._child.send(replace(request, do="change"))
             except LabError as error:
-                raise LabError(f"link {arrival.name}: {error}") from None
+                raise LabError(f"link {arrival.link}: {error}") from None
             self._requests[number] = request
             if path.loses or (moving is not None and len(moving.content.losses)):
                 self._lossy.add(number)
             return path
 
-    async def lost(self, arrival: Arrival) -> int | None:
+    async def lost(self, arrival: LinkEnd) -> int | None:
         """Return the packets of a link lost on purpose since its queue was opened.
 
         A process that dies loses its count, and its successor opens the queue again.
@@ -430,7 +430,7 @@ class LineDelay:
         """End the delay line."""
         await self._child.close()
 
-    async def _open(self, request: DelayRequest, arrival: Arrival) -> None:
+    async def _open(self, request: DelayRequest, arrival: LinkEnd) -> None:
         """Open the queue of a link, and direct packets into it."""
         if failed := (await self._child.ask(request)).failed:
             raise LabError(f"the delay line can't open its queue: {failed}")
@@ -442,7 +442,7 @@ class LineDelay:
             self._close(request.queue)
             raise
 
-    async def _end(self, arrival: Arrival) -> None:
+    async def _end(self, arrival: LinkEnd) -> None:
         """Release held packets in order, then remove the rule."""
         number = arrival.number
         request = self._requests[number]
@@ -469,7 +469,7 @@ class LineDelay:
             self._child.send(request)
 
 
-async def _add_rule(arrival: Arrival) -> list[str]:
+async def _add_rule(arrival: LinkEnd) -> list[str]:
     """Direct packets that arrive on an interface into its queue; return the rule.
 
     Raises ``LabError``.

@@ -31,24 +31,13 @@ from msgspec.structs import replace
 
 from ccplay.errors import CommandError
 from ccplay.lab import child
-from ccplay.lab.netns import Namespace
+from ccplay.lab.netns import LinkEnd, Namespace
 from ccplay.lab.packet_loop import Lateness, PacketLoop, PacketQueue, run_as
 from ccplay.lab.traces import MappedTrace, Moving
 from ccplay.model import algorithms
 from ccplay.model.algorithms import UNIFORM
 from ccplay.model.values import LinkSetting
 from ccplay.trace import schedule
-
-
-class Arrival(msgspec.Struct, frozen=True):
-    """The receiving end of a link."""
-
-    number: int
-    """Number of the link, from 1."""
-    name: str
-    """Name of the link."""
-    namespace: Namespace
-    interface: str
 
 
 class Impairment(msgspec.Struct, frozen=True, omit_defaults=True):
@@ -125,7 +114,7 @@ class DelayEngine(Protocol):
         """Start the engine's processes, so that the first ``set`` need not wait for them."""
 
     async def set(
-        self, arrival: Arrival, path: Impairment, moving: Moving | None = None
+        self, arrival: LinkEnd, path: Impairment, moving: Moving | None = None
     ) -> Impairment:
         """Apply ``path`` to the packets of a link from now on; return the impairment in force.
 
@@ -139,7 +128,7 @@ class DelayEngine(Protocol):
         None means that it is not measured, or that no packet was released recently.
         """
 
-    async def lost(self, arrival: Arrival) -> int | None:
+    async def lost(self, arrival: LinkEnd) -> int | None:
         """Return the packets of a link lost on purpose; None if they are not counted.
 
         Raises ``LabError``.

@@ -20,13 +20,13 @@ from msgspec.structs import replace
 from ccplay.bpf.support import Lack, lack
 from ccplay.errors import CommandError, LabError, UnsupportedError
 from ccplay.lab import htb, qdiscs, rtnl
-from ccplay.lab.delay_line import Arrival, Impairment
+from ccplay.lab.delay_line import Impairment
 from ccplay.lab.htb import FIRST_HANDLE, Selection, SharedQueue, class_of
-from ccplay.lab.netns import Namespace
+from ccplay.lab.netns import LinkEnd, Namespace
 from ccplay.lab.qdisc_counters import PASSAGE
 from ccplay.lab.qdiscs import Leaf, check_software, in_software
 from ccplay.lab.rtnl import TC_H_ROOT, NetlinkSocket
-from ccplay.lab.software import SendingEnd, Software
+from ccplay.lab.software import Software
 from ccplay.lab.traces import Moving
 from ccplay.model.disciplines import MOST_RATE, is_software
 from ccplay.model.moving import Trace, show_trace
@@ -46,12 +46,13 @@ class Egress:
     """The sending end of a link and its settings."""
 
     def __init__(
-        self, link: Link, namespace: Namespace, arrival: Arrival, routes: NetlinkSocket, index: int
+        self, link: Link, place: LinkEnd, arrival: LinkEnd, routes: NetlinkSocket, index: int
     ) -> None:
-        """Start empty; ``namespace`` is the sending node's, ``index`` the interface's."""
+        """Start empty; ``arrival`` is the receiving end, ``index`` that of the interface here."""
         self.link = link
-        self._namespace = namespace
+        self.place = place
         self.arrival = arrival
+        self._namespace = place.namespace
         self.path = Impairment()
         self.rate = 0
         self.mtu: int | None = None
@@ -150,8 +151,7 @@ class Egress:
         """
         htb.set_mtu(self._namespace, self.link.interface, mtu)
         self.mtu = mtu
-        if self.marker is not None:
-            self._set_threshold(self.marker)
+        self.set_mark(self.mark, None)
 
     def set_mark(self, mark: int, image: bytes | None) -> None:
         """Set the marking threshold in full packets, which have the MTU's length.
@@ -162,10 +162,7 @@ class Egress:
         if self.marker is None and mark and image is not None:
             self.marker = Marker(image, self._namespace, self.index)
         if self.marker is not None:
-            self._set_threshold(self.marker)
-
-    def _set_threshold(self, marker: Marker) -> None:
-        marker.threshold = self.mark * self._frame or None
+            self.marker.threshold = mark * self._frame or None
 
     @property
     def marks_from(self) -> int | None:
@@ -186,12 +183,6 @@ class Egress:
         htb.set_offloads(self._namespace, self.link.interface, on=on)
 
     # --- in front of a discipline in software -----------------------------------------------
-
-    @property
-    def place(self) -> SendingEnd:
-        """The sending end of the link in the form that ``Software`` needs."""
-        link, arrival = self.link, self.arrival
-        return SendingEnd(arrival.number, link.name, self._namespace, link.interface)
 
     def open_passage(self) -> None:
         """Create the class in which packets that waited in software bypass the rate and queue."""

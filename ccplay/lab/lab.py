@@ -386,7 +386,6 @@ class Lab:
         self._emit(changed)
 
     def _name_queues(self, link: str) -> None:
-        """Update which classes, marker and queue in software the probe reads on a link."""
-        self._probe.name_classes(link, self._shaper.classes(link))
-        self._probe.count_marks(link, self._shaper.marks(link))
-        self._probe.read_software(link, self._shaper.software(link))
+        """Update which classes, marker and queue in software the probe reads on a link, if any."""
+        if (queues := self._probe.links.get(link)) is not None:
+            self._shaper.find_queues(link, queues)

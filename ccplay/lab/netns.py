@@ -85,6 +85,17 @@ class Namespace(msgspec.Struct, frozen=True):
             os.close(there)
 
 
+class LinkEnd(msgspec.Struct, frozen=True):
+    """The sending or the receiving end of a link."""
+
+    number: int
+    """Number of the link, from 1."""
+    link: str
+    """Name of the link."""
+    namespace: Namespace
+    interface: str
+
+
 def write_sysctls(settings: Mapping[str, object]) -> None:
     """Write sysctls of the calling thread's namespace.
 

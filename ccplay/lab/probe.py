@@ -13,7 +13,7 @@ from ccplay.lab.connection import OPTION_ECN, OPTIONS, UNKNOWN_RTT, Connection, 
 from ccplay.lab.inet_diag import Column, DiagSocket, Plan, columns, joined
 from ccplay.lab.inet_diag import variable_columns as own_columns
 from ccplay.lab.netns import Namespace
-from ccplay.lab.qdisc_counters import LinkQueues, QdiscSocket, Row, SoftwareReading
+from ccplay.lab.qdisc_counters import LinkQueues, QdiscSocket, Row
 from ccplay.model.samples import QdiscSamples, Sweep, TcpSamples
 
 _LONGEST_REST_S = 0.002
@@ -61,38 +61,15 @@ class Probe:
         self._hosts: dict[str, _Host] = {}
         self._where: dict[str, tuple[_Host, Connection]] = {}
         self._routers: dict[str, _Router] = {}
-        self._links: dict[str, LinkQueues] = {}
+        self.links: dict[str, LinkQueues] = {}
+        """Queues of the sampled links."""
         self._delays: dict[str, Callable[[], int | None]] = {}
         for link, namespace, interface in queues:
             if namespace.name not in self._routers:
                 self._routers[namespace.name] = _Router(QdiscSocket(namespace.socket))
             index = namespace.interface_index(interface)
-            self._links[link] = LinkQueues(link)
-            self._routers[namespace.name].queues[index] = self._links[link]
-
-    def name_classes(self, link: str, names: Mapping[int, str]) -> None:
-        """Sample the queues of a link's classes, named by handle; if empty, sample its only queue.
-
-        Nothing happens if the link is not sampled.
-        """
-        if (queues := self._links.get(link)) is not None:
-            queues.names = dict(names)
-
-    def count_marks(self, link: str, marks: Callable[[], int] | None) -> None:
-        """Add the count that ``marks`` returns to the marks of a link's queue; None adds nothing.
-
-        Nothing happens if the link is not sampled.
-        """
-        if (queues := self._links.get(link)) is not None:
-            queues.marks = marks
-
-    def read_software(self, link: str, read: Callable[[], SoftwareReading | None] | None) -> None:
-        """Sample the discipline in software in front of a link's queue; None if there is none.
-
-        Nothing happens if the link is not sampled.
-        """
-        if (queues := self._links.get(link)) is not None:
-            queues.software = read
+            self.links[link] = LinkQueues(link)
+            self._routers[namespace.name].queues[index] = self.links[link]
 
     def track(self, name: str, namespace: str, *, sport: int, dport: int) -> Connection:
         """Sample the connection with these ports, as seen from the sender, under ``name``.

@@ -15,11 +15,12 @@ from ccplay.errors import CcplayError, CommandError, LabError, UnsupportedError
 from ccplay.lab import egress
 from ccplay.lab.child import Child, Logger
 from ccplay.lab.delay import LineDelay, NetemDelay
-from ccplay.lab.delay_line import Arrival, DelayEngine, check_path
+from ccplay.lab.delay_line import DelayEngine, check_path
 from ccplay.lab.egress import Egress
 from ccplay.lab.htb import Selection, check_classes
+from ccplay.lab.netns import LinkEnd
 from ccplay.lab.network import BuiltNetwork
-from ccplay.lab.qdisc_counters import SoftwareReading
+from ccplay.lab.qdisc_counters import LinkQueues
 from ccplay.lab.qdiscs import Leaf, choose_qdisc
 from ccplay.lab.rtnl import Carried, NetlinkError, NetlinkSocket, carried
 from ccplay.lab.software import Software
@@ -176,14 +177,11 @@ class Shaper:
             for number, link in enumerate(self._built.network.links, start=1):
                 namespace = self._built.namespace(link.src)
                 routes = self._stack.enter_context(NetlinkSocket(namespace))
-                arrival = Arrival(
-                    number,
-                    link.name,
-                    self._built.namespace(link.dst),
-                    self._built.receiving_interface(link),
-                )
+                place = LinkEnd(number, link.name, namespace, link.interface)
+                arrives_on = self._built.receiving_interface(link)
+                arrival = LinkEnd(number, link.name, self._built.namespace(link.dst), arrives_on)
                 index = namespace.interface_index(link.interface)
-                self._interfaces[link.name] = Egress(link, namespace, arrival, routes, index)
+                self._interfaces[link.name] = Egress(link, place, arrival, routes, index)
             self._switch_offloads(on=False)
             self._before = _count_carried(self._built)
         except BaseException:
@@ -317,22 +315,13 @@ class Shaper:
             affected += self._set_down(interface, down=setting.down)
         return affected
 
-    def software(self, link: str) -> Callable[[], SoftwareReading | None] | None:
-        """Return a function that reads a link's queue in software; None without such a queue."""
-        own, at = self._software, self._interfaces[link]
-        if own is None or at.served is None:
-            return None
-        return lambda: own.read(at.arrival.number)
-
-    def marks(self, link: str) -> Callable[[], int] | None:
-        """Return a function that counts the packets marked by a link's marker; None without one."""
-        at = self._interfaces[link].marker
-        return None if at is None else lambda: at.marks
-
-    def classes(self, link: str) -> dict[int, str]:
-        """Return the names of a link's classes by handle."""
-        interface = self._interfaces[link]
-        return {each.leaf.parent: each.asked.name for each in interface.classes}
+    def find_queues(self, link: str, queues: LinkQueues) -> None:
+        """Let ``queues`` read what a link has now: its classes, marker and queue in software."""
+        at, own = self._interfaces[link], self._software
+        marker, number = at.marker, at.arrival.number
+        queues.names = {each.leaf.parent: each.asked.name for each in at.classes}
+        queues.marks = None if marker is None else lambda: marker.marks
+        queues.software = None if own is None or at.served is None else lambda: own.read(number)
 
     def admit(self, packets: Selection) -> None:
         """Direct traffic that is about to start into its class, on all links with classes."""

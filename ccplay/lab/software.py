@@ -40,7 +40,7 @@ from ccplay.lab import child, netns, software_queue, software_shared
 from ccplay.lab.child import Child, Logger, Supervisor
 from ccplay.lab.custom import limits
 from ccplay.lab.custom.loading import SourceError, library
-from ccplay.lab.netns import Namespace
+from ccplay.lab.netns import LinkEnd, Namespace
 from ccplay.lab.qdisc_counters import PASSAGE, SoftwareReading
 from ccplay.lab.software_queue import MARKED, PACED
 from ccplay.lab.software_shared import (
@@ -123,16 +123,6 @@ SHARES = (0.5, 0.95, 0.99, 1.0)
 
 FALLBACK = Qdisc(kind="pfifo", options={"limit": software_queue.FALLBACK_PACKETS})
 """Discipline that replaces one that fails; it has more room if more packets wait."""
-
-
-class SendingEnd(NamedTuple):
-    """The sending end of a link."""
-
-    number: int
-    """Number of the link, from 1."""
-    link: str
-    namespace: Namespace
-    interface: str
 
 
 class Forked(NamedTuple):
@@ -248,7 +238,7 @@ class Software:
 
     async def put(
         self,
-        at: SendingEnd,
+        at: LinkEnd,
         qdisc: Qdisc,
         rate: int,
         kernel_backlog: Callable[[], int],
@@ -368,7 +358,7 @@ class Software:
         if link.works != worked:
             self.changed(link.at.link)
 
-    async def end(self, at: SendingEnd) -> SoftwareReading | None:
+    async def end(self, at: LinkEnd) -> SoftwareReading | None:
         """Move waiting packets to the kernel's queue, in order, and return the last counters.
 
         Returns None if the link has no discipline in software. Later packets pass to the kernel's
@@ -388,7 +378,7 @@ class Software:
         self._removing[at.number] = asyncio.create_task(self._remove(at))
         return last
 
-    async def _remove(self, at: SendingEnd) -> None:
+    async def _remove(self, at: LinkEnd) -> None:
         try:
             await remove_rules(at.namespace, at.interface, at.number)
         except LabError as error:
@@ -461,7 +451,7 @@ class Software:
 class _Link(msgspec.Struct):
     """A link with a discipline in software."""
 
-    at: SendingEnd
+    at: LinkEnd
     request: DisciplineRequest
     statistics: list[str]
     slot: Slot

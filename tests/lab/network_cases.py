@@ -18,8 +18,7 @@ from pyroute2.netlink.rtnl import RTM_GETQDISC, TC_H_ROOT
 from ccplay.errors import LabError
 from ccplay.lab import delay, htb, netns, qdiscs, shaping
 from ccplay.lab.child import Supervisor
-from ccplay.lab.delay_line import Arrival
-from ccplay.lab.netns import Namespace
+from ccplay.lab.netns import LinkEnd, Namespace
 from ccplay.lab.network import BuiltNetwork, build_network
 from ccplay.lab.paths import STREAMS
 from ccplay.lab.rtnl import NetlinkError, NetlinkSocket, is_up, traffic_control
@@ -502,7 +501,7 @@ async def ifb_detour() -> dict[str, float]:
     """Send arriving packets through an ifb, as for netem, here with a plain FIFO on it."""
     async with bench() as made:
         link = made.there
-        arrival = Arrival(
+        arrival = LinkEnd(
             1, link.name, made.built.namespace(link.dst), made.built.receiving_interface(link)
         )
         with NetlinkSocket(arrival.namespace) as routes:
