@@ -53,7 +53,6 @@ from ccplay.lab.traces import Moving
 from ccplay.model.algorithms import SCALE, SIZE, table
 from ccplay.model.tc import NETEM_LIMIT, NETEM_RATE
 from ccplay.model.values import Feature
-from ccplay.trace import schedule
 
 # --- redirects packets from one interface to another, at ingress or egress; tc-mirred(8) ----------
 # Both hooks belong to the qdisc clsact, which an interface has in addition to its queue.
@@ -173,11 +172,11 @@ class NetemDelay:
 
     async def _follow(self, arrival: LinkEnd, index: int, path: Impairment, moving: Moving) -> None:
         """Set delay and loss of netem as they change, until cancelled."""
-        course, content = moving.course, moving.content
+        content = moving.content
         parts = {
-            name: schedule.Course(part, course.start, loop=course.loop, after=getattr(path, name))
+            name: values
             for name, part in (("delay_us", content.delays), ("loss", content.losses))
-            if len(part)
+            if (values := moving.course.values(part, getattr(path, name))) is not None
         }
         now: dict[str, float] = {}
         with NetlinkSocket(arrival.namespace) as routes:
@@ -268,18 +267,14 @@ def netem_options(path: Impairment, seed: int = 0) -> bytes:
         _SEED: U64.pack(seed),
     }
     if path.jitter_us:
-        attributes[_TABLE] = _table(path.distribution)
+        # The uniform distribution has a table, too, to replace an earlier one.
+        entries = table(path.distribution) or array("h", range(-SCALE, SCALE, 2 * SCALE // SIZE))
+        attributes[_TABLE] = entries.tobytes()
     if path.gemodel:
         p, r, lost_in_bad, lost_in_good = map(_part, path.gemodel)
         model = _GEMODEL.pack(p, r, _ALL - lost_in_bad, lost_in_good)
         attributes[_LOSS | NESTED] = attribute(_GILBERT_ELLIOTT, model)
     return head + join(attributes)
-
-
-def _table(name: str) -> bytes:
-    """Return a distribution's table; the uniform one has one, too, to replace an earlier table."""
-    step = 2 * SCALE // SIZE
-    return (table(name) or array("h", range(-SCALE, SCALE, step))).tobytes()
 
 
 def _read_netem(routes: NetlinkSocket, index: int, asked: Impairment) -> Impairment:

@@ -340,17 +340,12 @@ class DelayedLink:
         path = Impairment() if self.draining else request.path
         self._delay = self._loss = None
         if request.course is not None and not self.draining:
-            content, course = request.course.read(), request.course
-            if len(content.delays):
-                after = float(path.delay_us)
-                self._delay = schedule.Course(
-                    content.delays, course.start, loop=course.loop, after=after
-                )
+            content = request.course.read()
+            self._delay = request.course.values(content.delays, float(path.delay_us))
+            self._loss = request.course.values(content.losses, path.loss)
+            if self._delay is not None:
                 path = replace(path, delay_us=0)
-            if len(content.losses):
-                self._loss = schedule.Course(
-                    content.losses, course.start, loop=course.loop, after=path.loss
-                )
+            if self._loss is not None:
                 path = replace(path, loss=0.0)
         self._model.change(path)
         self.queue.copy(whole=self._model.changes_packets)

@@ -358,25 +358,22 @@ class Software:
         if link.works != worked:
             self.changed(link.at.link)
 
-    async def end(self, at: LinkEnd) -> SoftwareReading | None:
-        """Move waiting packets to the kernel's queue, in order, and return the last counters.
+    async def end(self, at: LinkEnd) -> None:
+        """Move the packets that wait in software, if any, to the kernel's queue, in order.
 
-        Returns None if the link has no discipline in software. Later packets pass to the kernel's
-        queue as they arrive, and soon bypass the process.
+        Later packets pass to the kernel's queue as they arrive, and soon bypass the process.
         """
         if at.number not in self._links:
-            return None
+            return
         # A process that dies meanwhile holds no packets either.
         with contextlib.suppress(LabError):
             await self._serving.ask(DisciplineRequest(queue=at.number, do="pass"))
-        last = self.read(at.number)
         self._dropped[at.number] = self.dropped(at.number)
         self._settle(self._links[at.number])
         self._histograms[at.number] = self._sojourns(at.number)
         del self._links[at.number]
         # Packets already pass, so the removal of the rules need not be awaited.
         self._removing[at.number] = asyncio.create_task(self._remove(at))
-        return last
 
     async def _remove(self, at: LinkEnd) -> None:
         try:

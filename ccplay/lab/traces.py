@@ -19,7 +19,7 @@ from ccplay.errors import CommandError
 from ccplay.model.commands import TraceData
 from ccplay.model.moving import Trace, check_trace, show_trace, with_defaults
 from ccplay.trace import schedule
-from ccplay.trace.content import MOST_BYTES, Content, TraceError, digest_of, pack, unpack
+from ccplay.trace.content import MOST_BYTES, Content, Steps, TraceError, digest_of, pack, unpack
 from ccplay.trace.models import compute
 
 _MEAN_S = 0.1
@@ -44,6 +44,15 @@ class MappedTrace(msgspec.Struct, frozen=True, omit_defaults=True):
             os.close(number)
         return unpack(image, checked=True)
 
+    def values(self, part: Steps, after: float = 0.0) -> schedule.Course | None:
+        """Return the values of a part of the content by the moment; None if it is empty.
+
+        A trace that ends has the value ``after`` from then on.
+        """
+        if not len(part):
+            return None
+        return schedule.Course(part, self.start, loop=self.loop, after=after)
+
 
 class Moving:
     """What moves one direction of a link."""
@@ -51,14 +60,12 @@ class Moving:
     def __init__(self, trace: Trace, content: Content, descriptor: int, start: float) -> None:
         self.trace, self.content = trace, content
         self._path = f"/proc/{os.getpid()}/fd/{descriptor}"
-        self._delay: schedule.Course | None = None
         self.restart(start)
 
     def restart(self, start: float) -> None:
         """Begin anew at a moment of the monotonic clock."""
         self.course = MappedTrace(self._path, start, self.trace.loop)
-        if len(self.content.delays):
-            self._delay = schedule.Course(self.content.delays, start, loop=self.trace.loop)
+        self._delay = self.course.values(self.content.delays)
         self._capacity: Callable[[float, float], float] | None = None
 
     def variables(self, rate: int) -> dict[str, int]:
@@ -81,15 +88,19 @@ class Moving:
         return found
 
 
-class Received:
-    """The contents that a lab has received, by digest."""
+class Traces:
+    """All contents of a lab: those received, by digest, and those in memory for its processes."""
 
     def __init__(self) -> None:
         self._whole: dict[str, bytes] = {}
         self._partial: dict[str, bytearray] = {}
+        self._ready: dict[str, tuple[Content, int]] = {}
 
-    def add(self, data: TraceData) -> None:
-        """Add a piece. Raises ``TraceError`` for one too many, or for a content that is wrong."""
+    def receive(self, data: TraceData) -> None:
+        """Add a piece of a content.
+
+        Raises ``TraceError`` for one too many, or for a content that is wrong.
+        """
         if data.digest in self._whole:
             return
         parts = self._partial.setdefault(data.digest, bytearray())
@@ -124,18 +135,6 @@ class Received:
         content = compute(trace)
         return content, pack(content)
 
-
-class Traces:
-    """All contents of a lab."""
-
-    def __init__(self) -> None:
-        self._received = Received()
-        self._ready: dict[str, tuple[Content, int]] = {}
-
-    def receive(self, data: TraceData) -> None:
-        """Add a piece of a content. Raises ``TraceError``."""
-        self._received.add(data)
-
     def open(self, trace: Trace) -> Moving:
         """Return what moves a link by a trace that begins now; takes up to a second before.
 
@@ -147,7 +146,7 @@ class Traces:
             raise CommandError(str(error)) from None
         key = trace.digest or show_trace(with_defaults(trace))
         if key not in self._ready:
-            content, image = self._received.content(trace)
+            content, image = self.content(trace)
             descriptor = os.memfd_create("trace")
             os.ftruncate(descriptor, len(image))
             with mmap.mmap(descriptor, len(image)) as memory:

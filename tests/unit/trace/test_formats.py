@@ -6,7 +6,7 @@ from pathlib import Path
 
 import pytest
 
-from ccplay.lab.traces import Received
+from ccplay.lab.traces import Traces
 from ccplay.model.moving import (
     MODELS,
     SHIPPED,
@@ -195,11 +195,11 @@ def test_a_lab_receives_what_a_session_has_read(
     assert texts["t.owd"] == "25\n30\n"
     pieces = list(delivery.data_of(trace.digest))
     assert len(pieces) > 10
-    lab = Received()
+    lab = Traces()
     with pytest.raises(TraceError, match="has not received"):
         lab.content(trace)
     for each in pieces:
-        lab.add(each)
+        lab.receive(each)
     content, image = lab.content(trace)
     assert content.opportunities[-1] == 1999 * 1999
     assert list(content.delays.values) == [25_000, 30_000]
@@ -213,13 +213,13 @@ def test_a_lab_refuses_what_differs_from_its_digest(
     _file(tmp_path, "1\n2\n")
     trace = delivery.load(Trace(rate="t.up"), tmp_path, {})
     (piece,) = delivery.data_of(trace.digest)
-    lab = Received()
+    lab = Traces()
     with pytest.raises(TraceError, match="differs"):
-        lab.add(type(piece)(digest="0" * 64, size=piece.size, piece=piece.piece, last=True))
+        lab.receive(type(piece)(digest="0" * 64, size=piece.size, piece=piece.piece, last=True))
     with pytest.raises(TraceError, match="differs"):
-        lab.add(type(piece)(digest=piece.digest, size=10, piece=piece.piece, last=True))
+        lab.receive(type(piece)(digest=piece.digest, size=10, piece=piece.piece, last=True))
     with pytest.raises(TraceError, match="unpacked"):
-        lab.add(type(piece)(digest="1" * 64, size=10, piece=b"no", last=True))
+        lab.receive(type(piece)(digest="1" * 64, size=10, piece=b"no", last=True))
 
 
 # --- how a trace is named -------------------------------------------------------------------------
