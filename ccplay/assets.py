@@ -41,6 +41,13 @@ def kernel_modules() -> set[str]:
     return {file.rpartition("/")[2].partition(".")[0].replace("-", "_") for file in files}
 
 
+def module_remedy(module: str, option: str) -> str:
+    """Return how to get a part of the kernel: load its module, or use a kernel with an option."""
+    if module in kernel_modules():
+        return f"as root: modprobe {module}"
+    return f"a kernel with CONFIG_{option} has it"
+
+
 def find_tool(name: str) -> str | None:
     """Return the path of a program on the PATH or in /usr/sbin or /sbin; None if there is none."""
     return shutil.which(name, path=os.environ.get("PATH", "") + ":/usr/sbin:/sbin")

@@ -10,7 +10,7 @@ import subprocess
 import sys
 from collections.abc import Iterator
 
-from ccplay.assets import SUFFIX, find_tool, kernel_modules
+from ccplay.assets import SUFFIX, find_tool, kernel_modules, module_remedy
 from ccplay.bpf.loaded import library, offers
 from ccplay.bpf.support import feature, is_root, lack
 from ccplay.lab import captures as capture_tools
@@ -138,9 +138,7 @@ def _qdiscs(reason: str, remedy: str) -> Iterator[Feature]:
             absence = reason
         help_ = remedy
         if known.in_kernel:
-            help_ = f"a kernel with CONFIG_NET_SCH_{name.upper()} has it"
-            if f"sch_{name}" in kernel_modules():
-                help_ = f"as root: modprobe sch_{name}"
+            help_ = module_remedy(f"sch_{name}", f"NET_SCH_{name.upper()}")
         yield feature(name, summary, (absence, help_), required=name in ("pfifo", "bfifo"))
     for known in DISCIPLINES.values():
         if known.software:
@@ -155,11 +153,8 @@ def has_software(capabilities: Capabilities) -> bool:
 
 def _u32() -> Feature:
     """Try a u32 filter on the lab's own loopback device, and return the feature."""
-    reason = htb.filter_refusal()
-    remedy = "a kernel with CONFIG_NET_CLS_U32 has it"
-    if "cls_u32" in kernel_modules():
-        remedy = "as root: modprobe cls_u32"
-    return feature("u32", "directs traffic into classes that share a link's rate", (reason, remedy))
+    missing = htb.filter_refusal(), module_remedy("cls_u32", "NET_CLS_U32")
+    return feature("u32", "directs traffic into classes that share a link's rate", missing)
 
 
 def _tools(iperf3: subprocess.Popen[str] | None) -> Iterator[Feature]:

@@ -22,7 +22,7 @@ from typing import Any
 
 from msgspec.structs import replace
 
-from ccplay.assets import find_tool, kernel_modules
+from ccplay.assets import find_tool, module_remedy
 from ccplay.bpf.support import feature
 from ccplay.errors import LabError
 from ccplay.lab import child, delay_line, qdiscs
@@ -518,9 +518,7 @@ def try_netem() -> Feature:
     remedy = ""
     if reason:
         option = {"sch_netem": "NET_SCH_NETEM", "ifb": "IFB"}.get(module, "NET_ACT_MIRRED")
-        remedy = f"a kernel with CONFIG_{option} has it"
-        if module in kernel_modules():
-            remedy = f"as root: modprobe {module}"
+        remedy = module_remedy(module, option)
     return feature("netem", "the kernel's own delay, jitter and loss", (reason, remedy))
 
 
@@ -562,9 +560,7 @@ def try_delay_line() -> Feature:
         PacketQueue(Namespace("lab", os.getpid()), 1).close()
     except OSError as error:
         reason = f"no nfnetlink_queue ({error.strerror})"
-        remedy = "a kernel with CONFIG_NETFILTER_NETLINK_QUEUE has it"
-        if "nfnetlink_queue" in kernel_modules():
-            remedy = "as root: modprobe nfnetlink_queue"
+        remedy = module_remedy("nfnetlink_queue", "NETFILTER_NETLINK_QUEUE")
     else:
         reason = _iptables_refusal()
         if reason:

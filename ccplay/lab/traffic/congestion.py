@@ -12,7 +12,7 @@ from typing import Any
 
 import msgspec
 
-from ccplay.assets import SUFFIX, kernel_modules
+from ccplay.assets import SUFFIX, kernel_modules, module_remedy
 from ccplay.bpf.loaded import is_ours, library
 from ccplay.errors import CcplayError, CommandError, LabError, UnsupportedError
 from ccplay.lab import netns
@@ -120,9 +120,7 @@ def remedy(cc: str) -> str:
     """Return the remedy for an algorithm that the kernel lacks."""
     if cc not in CATALOGUE:
         return "no Linux kernel has an algorithm with this name"
-    if f"tcp_{cc}" in kernel_modules():
-        return f"as root: modprobe tcp_{cc}"
-    return f"a kernel with CONFIG_TCP_CONG_{CATALOGUE[cc].config} has it"
+    return module_remedy(f"tcp_{cc}", f"TCP_CONG_{CATALOGUE[cc].config}")
 
 
 # --- a running connection -------------------------------------------------------------------
