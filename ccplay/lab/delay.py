@@ -25,7 +25,7 @@ from msgspec.structs import replace
 from ccplay.assets import find_tool, module_remedy
 from ccplay.bpf.support import feature
 from ccplay.errors import LabError
-from ccplay.lab import child, delay_line, qdiscs
+from ccplay.lab import child, delay_line, qdiscs, rtnl
 from ccplay.lab.child import Child, Logger, Supervisor
 from ccplay.lab.delay_line import DelayReply, DelayRequest, Impairment
 from ccplay.lab.netlink import CREATE, EXCLUSIVE, NESTED, U64, attribute, join, split
@@ -33,10 +33,8 @@ from ccplay.lab.netns import LinkEnd, Namespace
 from ccplay.lab.packet_loop import PacketQueue
 from ccplay.lab.qdiscs import LOOPBACK
 from ccplay.lab.rtnl import (
-    RTM_DELLINK,
     RTM_DELQDISC,
     RTM_DELTFILTER,
-    RTM_NEWLINK,
     RTM_NEWQDISC,
     RTM_NEWTFILTER,
     TC_H_ROOT,
@@ -44,8 +42,6 @@ from ccplay.lab.rtnl import (
     NetlinkSocket,
     cls_u32,
     dropped,
-    ifinfmsg,
-    message,
     tick_in_usec,
     traffic_control,
 )
@@ -217,13 +213,9 @@ def divert_requests(source: int, target: int) -> list[Any]:
 def make_ifb(routes: NetlinkSocket, arrival: LinkEnd) -> int:
     """Create an ifb device in the receiver's namespace and return its index."""
     name = f"ifb{arrival.number}"
-    info = {"attrs": [["IFLA_INFO_KIND", "ifb"]]}
-    attributes = (("IFLA_IFNAME", name), ("IFLA_LINKINFO", info))
-    routes.request(
-        [message(ifinfmsg, RTM_NEWLINK, CREATE | EXCLUSIVE, attributes)], f"device {name}"
-    )
+    routes.request([rtnl.ifb(name)], f"device {name}")
     index = arrival.namespace.interface_index(name)
-    routes.request([message(ifinfmsg, RTM_NEWLINK, index=index, flags=1, change=1)], name)
+    routes.request([rtnl.up(index)], name)
     return index
 
 
@@ -524,8 +516,6 @@ def try_netem() -> Feature:
 
 def _netem_refusal() -> tuple[str, str]:
     """Return why netem can't be used, and the missing module; empty if it can."""
-    info = {"attrs": [["IFLA_INFO_KIND", "ifb"]]}
-    device = (("IFLA_IFNAME", _TRIAL_DEVICE), ("IFLA_LINKINFO", info))
     with NetlinkSocket() as routes:
         trial = traffic_control(
             RTM_NEWQDISC, CREATE, LOOPBACK, (("TCA_KIND", "netem"),), parent=TC_H_ROOT
@@ -537,7 +527,7 @@ def _netem_refusal() -> tuple[str, str]:
             if error.errno == errno.ENOENT:
                 return "not in this kernel", "sch_netem"
         try:
-            routes.request([message(ifinfmsg, RTM_NEWLINK, CREATE | EXCLUSIVE, device)], "ifb")
+            routes.request([rtnl.ifb(_TRIAL_DEVICE)], "ifb")
         except OSError as error:
             return str(error), "ifb"
         index = Namespace("lab", os.getpid()).interface_index(_TRIAL_DEVICE)
@@ -549,7 +539,7 @@ def _netem_refusal() -> tuple[str, str]:
             with contextlib.suppress(OSError):
                 ingress = traffic_control(RTM_DELQDISC, 0, LOOPBACK, (), parent=CLSACT)
                 routes.request([ingress], "tidy")
-            routes.request([message(ifinfmsg, RTM_DELLINK, index=index)], "tidy")
+            routes.request([rtnl.remove(index)], "tidy")
     return "", ""
 
 

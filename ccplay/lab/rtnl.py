@@ -3,7 +3,7 @@
 pyroute2's own sockets are asyncio objects that wait for one reply at a time; building a network
 takes a hundred requests that need not wait for each other. Only pyroute2's encoders and decoders
 are used: the whole package takes four times as long to import as these few modules. Message types
-that labs never use (bonds, tunnels, classifiers other than u32) are left out, too.
+that labs never use (classifiers other than u32) are left out, too.
 """
 
 from __future__ import annotations
@@ -39,26 +39,21 @@ _RTNL = "pyroute2.netlink.rtnl"
 _ACTIONS = ("bpf", "connmark", "skbedit", "vlan")
 _CLASSIFIERS = ("basic", "flow", "fw", "matchall")
 _DISCIPLINES = ("bpf", "drr", "hfsc", "plug")
-_LINKS = (
-    *("bond", "can", "geneve", "gtp", "ipoib", "ipvlan", "team", "tun", "tuntap"),
-    *("vlan", "vrf", "vti", "vti6", "vxlan", "xfrm"),
-)
 _UNUSED = [
     *(f"{_RTNL}.tcmsg.act_{name}" for name in _ACTIONS),
     *(f"{_RTNL}.tcmsg.cls_{name}" for name in _CLASSIFIERS),
     *(f"{_RTNL}.tcmsg.sched_{name}" for name in _DISCIPLINES),
 ]
 
-with in_place_of(bare_package("pyroute2")), in_place_of(stand_ins(_UNUSED)):
-    from pyroute2.netlink import nla, nlmsg
+# pyroute2's configuration lists these, but only its servers use them.
+_PROCESSES = stand_ins(["multiprocessing"], Pipe=None, Process=None, Queue=None)
 
-    # pyroute2's tables list these, but only its servers and interfaces use them.
-    _processes = stand_ins(["multiprocessing"], Pipe=None, Process=None, Queue=None)
-    _links = stand_ins(
-        (f"{_RTNL}.ifinfmsg.plugins.{name}" for name in _LINKS), **dict.fromkeys(_LINKS, nla)
-    )
-    with in_place_of(_processes), in_place_of(_links):
-        from pyroute2.netlink.rtnl.ifinfmsg import ifinfmsg
+with (
+    in_place_of(bare_package("pyroute2")),
+    in_place_of(stand_ins(_UNUSED)),
+    in_place_of(_PROCESSES),
+):
+    from pyroute2.netlink import nlmsg
     from pyroute2.netlink.rtnl.fibmsg import fibmsg
     from pyroute2.netlink.rtnl.rtmsg import rtmsg
     from pyroute2.netlink.rtnl.tcmsg import cls_u32, sched_htb, tcmsg
@@ -72,7 +67,6 @@ with in_place_of(bare_package("pyroute2")), in_place_of(stand_ins(_UNUSED)):
 __all__ = [
     "cls_u32",
     "fibmsg",
-    "ifinfmsg",
     "red_eval_P",
     "red_eval_ewma",
     "red_eval_idle_damping",
@@ -277,6 +271,17 @@ def cable(here: tuple[str, str, int], there: tuple[str, str, int]) -> bytes:
     peer = attribute(1, _LINK.pack(0, 0, 0, 0, 0) + _end(*there))
     info = attribute(1, b"veth\0") + attribute(2, peer)
     return _request(RTM_NEWLINK, _NEW, _LINK.pack(0, 0, 0, 0, 0), _end(*here), attribute(18, info))
+
+
+def ifb(name: str) -> bytes:
+    """Return the request for an ifb device, which sends on what is redirected to it."""
+    parts = attribute(3, name.encode() + b"\0"), attribute(18, attribute(1, b"ifb\0"))
+    return _request(RTM_NEWLINK, _NEW, _LINK.pack(0, 0, 0, 0, 0), *parts)
+
+
+def remove(index: int) -> bytes:
+    """Return the request that removes an interface."""
+    return _request(RTM_DELLINK, 0, _LINK.pack(0, 0, index, 0, 0))
 
 
 def up(index: int) -> bytes:

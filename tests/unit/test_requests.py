@@ -31,6 +31,11 @@ def _cable() -> nlmsg:
     return message(ifinfmsg, 16, NEW, [*_ends("h1-r1", 7), ("IFLA_LINKINFO", info)])
 
 
+def _ifb() -> nlmsg:
+    info = {"attrs": [["IFLA_INFO_KIND", "ifb"]]}
+    return message(ifinfmsg, 16, NEW, [("IFLA_IFNAME", "ifb7"), ("IFLA_LINKINFO", info)])
+
+
 def _address() -> nlmsg:
     own = (("IFA_LOCAL", "10.0.1.2"), ("IFA_ADDRESS", "10.0.1.2"))
     return message(ifaddrmsg, 20, NEW, own, family=2, prefixlen=24, index=5)
@@ -56,6 +61,8 @@ def _route(subnet: str | None, hops: list[tuple[str, int]]) -> nlmsg:
     ("ours", "theirs"),
     [
         (rtnl.cable(("h1-r1", MAC, 7), ("r1-eth10", MAC, 70_000)), _cable()),
+        (rtnl.ifb("ifb7"), _ifb()),
+        (rtnl.remove(5), message(ifinfmsg, 17, index=5)),
         (rtnl.up(5), message(ifinfmsg, 16, index=5, flags=1, change=1)),
         (rtnl.address(5, "10.0.1.2"), _address()),
         (rtnl.neighbour(5, "10.0.1.1", MAC), _neighbour()),
@@ -63,7 +70,17 @@ def _route(subnet: str | None, hops: list[tuple[str, int]]) -> nlmsg:
         (rtnl.route("10.0.7.0", GATEWAYS[1:]), _route("10.0.7.0", GATEWAYS[1:])),
         (rtnl.route("10.0.7.0", GATEWAYS), _route("10.0.7.0", GATEWAYS)),
     ],
-    ids=["cable", "up", "address", "neighbour", "default route", "route", "several hops"],
+    ids=[
+        "cable",
+        "ifb",
+        "removal",
+        "up",
+        "address",
+        "neighbour",
+        "default route",
+        "route",
+        "several hops",
+    ],
 )
 def test_a_request_is_what_pyroute2_encodes(ours: bytes, theirs: nlmsg) -> None:
     theirs.encode()
