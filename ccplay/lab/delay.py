@@ -28,9 +28,9 @@ from ccplay.errors import LabError
 from ccplay.lab import child, delay_line, qdiscs, rtnl
 from ccplay.lab.child import Child, Logger, Supervisor
 from ccplay.lab.delay_line import DelayReply, DelayRequest, Impairment
+from ccplay.lab.netfilter_queue import PacketQueue
 from ccplay.lab.netlink import CREATE, EXCLUSIVE, NESTED, U64, attribute, join, split
 from ccplay.lab.netns import LinkEnd, Namespace
-from ccplay.lab.packet_loop import PacketQueue
 from ccplay.lab.qdiscs import LOOPBACK
 from ccplay.lab.rtnl import (
     RTM_DELQDISC,

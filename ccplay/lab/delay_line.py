@@ -31,8 +31,9 @@ from msgspec.structs import replace
 
 from ccplay.errors import CommandError
 from ccplay.lab import child
+from ccplay.lab.netfilter_queue import PacketQueue
 from ccplay.lab.netns import LinkEnd, Namespace
-from ccplay.lab.packet_loop import Lateness, PacketLoop, PacketQueue, run_as
+from ccplay.lab.packet_loop import Lateness, PacketLoop, run_as
 from ccplay.lab.traces import MappedTrace, Moving
 from ccplay.model import algorithms
 from ccplay.model.algorithms import UNIFORM

@@ -34,7 +34,7 @@ from ccplay.lab.custom.limits import Printed
 from ccplay.lab.custom.loading import MisuseError
 from ccplay.lab.disciplines import make_kind
 from ccplay.lab.disciplines.base import CE, Discipline, FirstInFirstOut, Options, Packet
-from ccplay.lab.header_queue import HeaderQueue
+from ccplay.lab.netfilter_queue import HeaderQueue
 from ccplay.lab.netns import Namespace
 from ccplay.lab.packet_loop import Lateness, PacketLoop, run_as
 from ccplay.lab.qdisc_counters import Counts

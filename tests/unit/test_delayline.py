@@ -9,9 +9,10 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 from ccplay.lab import delay_line as delayline
-from ccplay.lab import packet_loop
+from ccplay.lab import netfilter_queue
 from ccplay.lab.delay_line import DelayedLink, DelayRequest, Impairment
-from ccplay.lab.packet_loop import Lateness, PacketQueue
+from ccplay.lab.netfilter_queue import PacketQueue
+from ccplay.lab.packet_loop import Lateness
 from ccplay.model.values import LinkSetting
 
 
@@ -99,7 +100,7 @@ def test_an_error_about_packets_that_are_gone_is_no_packet() -> None:
     error = struct.pack("=IHHIIi", 36, 2, 0, 0, 0, -2) + verdict
     queue = PacketQueue.__new__(PacketQueue)
     queue._socket = Messages(packet + stamped, error, packet + stamped, error)  # type: ignore[assignment]
-    queue._buffer, queue._packet = bytearray(4096), packet_loop._packet_layout(28)
+    queue._buffer, queue._packet = bytearray(4096), netfilter_queue._packet_layout(28)
     assert (queue.next_packet(), queue.stamp) == (9, 7.5)
     assert (queue.next_packet(), queue.next_packet()) == (9, None)
 

@@ -8,8 +8,8 @@ from random import Random
 import pytest
 
 from ccplay.lab import software_shared
-from ccplay.lab.header_queue import parse_header
 from ccplay.lab.htb import CLASS
+from ccplay.lab.netfilter_queue import parse_header
 from ccplay.lab.qdisc_counters import PASSAGE, Counts, LinkQueues, QdiscCounters, SoftwareReading
 from ccplay.lab.software_shared import SLOTS, SharedCounters
 

@@ -8,7 +8,7 @@ import pytest
 
 from ccplay.lab import disciplines
 from ccplay.lab.disciplines.base import CE, ECT_0, Discipline, FirstInFirstOut, Packet
-from ccplay.lab.header_queue import HeaderQueue
+from ccplay.lab.netfilter_queue import HeaderQueue
 from ccplay.lab.packet_loop import Lateness
 from ccplay.lab.software_queue import MARKED, PACED, PATIENCE_S, ServedQueue
 from ccplay.lab.software_shared import SharedCounters
