@@ -217,19 +217,19 @@ class Supervisor(Generic[R]):
         log: Logger,
         *,
         launch: Callable[[], Child],
-        restore: Callable[[], None],
-        on_reply: Callable[[R], None],
         loss: str,
+        restore: Callable[[], None] = lambda: None,
+        on_reply: Callable[[R], None] = lambda _: None,
         forked: Child | None = None,
         blame: Callable[[int], str] = lambda _: "",
     ) -> None:
         """``name`` names the process in messages about its end and its faults; ``log`` logs them.
 
-        ``launch`` starts a new process, ``restore`` then sends the requests of all its queues, and
-        ``on_reply`` receives replies that answer no request. ``loss`` describes what no longer
-        works if it keeps dying. ``forked`` is the first process, if it runs already. ``blame``
-        receives the exit code of one that died; if it returns the cause, it has logged and removed
-        it.
+        ``launch`` starts a new process; ``loss`` describes what no longer works if it keeps dying.
+        ``restore`` sends a new process the requests of all its queues, and ``on_reply`` receives
+        replies that answer no request. ``forked`` is the first process, if it runs already.
+        ``blame`` receives the exit code of one that died; if it returns the cause, it has logged
+        and removed it.
         """
         self._name, self._loss = name, loss
         self._launch, self._restore, self._on_reply, self._log = launch, restore, on_reply, log

@@ -353,7 +353,6 @@ class LineDelay:
             log,
             launch=lambda: child.start(delay_line.main),
             restore=self._restore,
-            on_reply=lambda _: None,
             loss="delay and loss are off",
             forked=forked,
         )

@@ -421,14 +421,17 @@ class Shaper:
     def describe(self, link: str) -> LinkChanged:
         """Return the current state of a link."""
         interface = self._interfaces[link]
-        path = interface.path
+        path, served = interface.path, interface.qdisc
+        if interface.served is not None and self._software is not None:
+            # Its discipline in software may have failed.
+            served = self._software.substitute(interface.arrival.number) or served
         return LinkChanged(
             t=self._clock(),
             link=interface.link.name,
             setting=LinkSetting(
                 rate=interface.rate,
                 **path.setting_fields(),
-                qdisc=_qdisc(self._software, interface),
+                qdisc=served,
                 classes=[each.describe(interface.rate) for each in interface.classes] or None,
                 mtu=interface.mtu,
                 mark=interface.marks_from,
@@ -491,12 +494,6 @@ def _wants_offloads(network: Network, rates: Mapping[str, int]) -> bool:
     """Return whether all shaped links are too fast to be carried frame by frame."""
     studied = [rates[name] for name in network.observed]
     return all(studied) and min(filter(None, rates.values())) > OFFLOADS_ABOVE
-
-
-def _qdisc(software: Software | None, interface: Egress) -> Qdisc | None:
-    """Return the queue in front of a link: a FIFO if its discipline in software has failed."""
-    own = software if interface.served else None
-    return (own.substitute(interface.arrival.number) if own else None) or interface.qdisc
 
 
 def _check_own(link: str, own: Qdisc, setting: LinkSetting) -> None:

@@ -166,7 +166,7 @@ class Software:
             "the disciplines' process",
             DisciplineReply,
             log,
-            launch=lambda: start_process(self._board),
+            launch=lambda: child.start(software_queue.serve, self._board.descriptor),
             restore=self._restore,
             on_reply=self._on_reply,
             loss="packets bypass them and wait in the kernel's queues",
@@ -178,8 +178,6 @@ class Software:
             DisciplineReply,
             log,
             launch=lambda: child.start(software_queue.serve_trials),
-            restore=lambda: None,
-            on_reply=lambda _: None,
             loss="none of yours can be chosen",
             forked=None if forked is None else forked.trying,
         )
@@ -474,8 +472,3 @@ def fork_processes() -> Forked:
     board = SharedCounters()
     trials = child.fork(software_queue.serve_trials) if library.files else None
     return Forked(child.fork(software_queue.serve, board.descriptor), board, trials)
-
-
-def start_process(board: SharedCounters) -> Child:
-    """Start a process for disciplines in a new interpreter."""
-    return child.start(software_queue.serve, board.descriptor)

@@ -34,7 +34,7 @@ DOOR = 3
 LONGEST_REQUEST = 1 << 18
 """Size of the largest request in bytes: the environment may be long."""
 
-_LATER = ("psutil", "ccplay.bpf.build", "ccplay.bpf.libbpf", "ccplay.bpf.libbpf")
+_LATER = ("psutil", "ccplay.bpf.build", "ccplay.bpf.libbpf")
 """Modules that a lab imports only when it needs them, and a warm process in advance."""
 
 # From <linux/sched.h>, <linux/mount.h> and <linux/prctl.h>.
