@@ -29,21 +29,20 @@ from ccplay.lab import child, delay_line, qdiscs, rtnl
 from ccplay.lab.child import Child, Logger, Supervisor
 from ccplay.lab.delay_line import DelayReply, DelayRequest, Impairment
 from ccplay.lab.netfilter_queue import PacketQueue
-from ccplay.lab.netlink import CREATE, EXCLUSIVE, NESTED, U64, attribute, join, split
+from ccplay.lab.netlink import CREATE, NESTED, U64, attribute, join, split
 from ccplay.lab.netns import LinkEnd, Namespace
 from ccplay.lab.qdiscs import LOOPBACK
 from ccplay.lab.rtnl import (
     RTM_DELQDISC,
     RTM_DELTFILTER,
     RTM_NEWQDISC,
-    RTM_NEWTFILTER,
     TC_H_ROOT,
     NetlinkError,
     NetlinkSocket,
-    cls_u32,
     dropped,
     tick_in_usec,
     traffic_control,
+    u32_filter,
 )
 from ccplay.lab.traces import Moving
 from ccplay.model.algorithms import SCALE, SIZE, table
@@ -81,25 +80,16 @@ def redirection_request(
     ``place`` is ``INCOMING`` or ``LEAVING``; a packet must match all ``keys``.
     """
     action = {"kind": "mirred", "direction": "egress", "action": "redirect", "ifindex": target}
-    options = cls_u32.get_parameters(
-        {
-            "keys": list(keys),
-            # pyroute2 requires a target; it has no effect: redirected packets are in no class.
-            "target": 0x10000,
-            "action": action,
-            "parent": place,
-            "protocol": 3,
-            "prio": priority,
-        }
-    )
-    return traffic_control(
-        RTM_NEWTFILTER,
-        CREATE | EXCLUSIVE,
-        index,
-        (("TCA_KIND", "u32"), ("TCA_OPTIONS", options)),
-        parent=place,
-        info=priority << 16 | _ALL_PROTOCOLS,
-    )
+    options = {
+        "keys": list(keys),
+        # pyroute2 requires a target; it has no effect: redirected packets are in no class.
+        "target": 0x10000,
+        "action": action,
+        "parent": place,
+        "protocol": 3,
+        "prio": priority,
+    }
+    return u32_filter(index, options, parent=place, info=priority << 16 | _ALL_PROTOCOLS)
 
 
 def redirection_removal(index: int, place: int, priority: int) -> Any:

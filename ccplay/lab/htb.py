@@ -21,7 +21,7 @@ import msgspec
 from msgspec.structs import replace
 
 from ccplay.errors import CommandError, LabError, UnsupportedError
-from ccplay.lab.netlink import CREATE, EXCLUSIVE, REPLACE
+from ccplay.lab.netlink import CREATE, REPLACE
 from ccplay.lab.netns import Namespace
 from ccplay.lab.qdisc_counters import PASSAGE
 from ccplay.lab.qdiscs import LOOPBACK, Leaf
@@ -33,13 +33,12 @@ from ccplay.lab.rtnl import (
     RTM_GETTFILTER,
     RTM_NEWQDISC,
     RTM_NEWTCLASS,
-    RTM_NEWTFILTER,
     TC_H_ROOT,
     NetlinkError,
     NetlinkSocket,
-    cls_u32,
     sched_htb,
     traffic_control,
+    u32_filter,
 )
 from ccplay.model.quantities import check
 from ccplay.model.tc import FRAME, burst
@@ -113,20 +112,17 @@ def set_rate(routes: NetlinkSocket, index: int, rate: int, *, new: bool) -> None
 
     ``new`` creates the root first, which drops all packets queued before.
     """
-    requests = []
-    if new:
-        attributes = (
-            ("TCA_KIND", "htb"),
-            ("TCA_OPTIONS", sched_htb.get_parameters({"default": 1})),
-        )
-        requests.append(
-            traffic_control(
-                RTM_NEWQDISC, CREATE | REPLACE, index, attributes, parent=TC_H_ROOT, handle=ROOT
-            )
-        )
+    requests = [_root(index, {"default": 1})] if new else []
     # One class needs no quantum, but without one the kernel derives it and warns.
     requests.append(_class(index, ROOT, CLASS, rate=rate, ceil=rate, quantum=FRAME))
     routes.request(requests, f"HTB with {format_rate(rate)}")
+
+
+def _root(index: int, options: Mapping[str, int]) -> Any:
+    """Return the request that makes HTB the root of an interface."""
+    attributes = (("TCA_KIND", "htb"), ("TCA_OPTIONS", sched_htb.get_parameters(options)))
+    place = {"parent": TC_H_ROOT, "handle": ROOT}
+    return traffic_control(RTM_NEWQDISC, CREATE | REPLACE, index, attributes, **place)
 
 
 def add_passage(index: int) -> list[Any]:
@@ -293,14 +289,8 @@ def filter_requests(index: int, priority: int, packets: Selection | None, target
     """Return requests that direct packets into class ``target``; None means all packets."""
     matches = (_EVERYTHING,) if packets is None else packets.matches
     return [
-        traffic_control(
-            RTM_NEWTFILTER,
-            CREATE | EXCLUSIVE,
-            index,
-            (
-                ("TCA_KIND", "u32"),
-                ("TCA_OPTIONS", cls_u32.get_parameters({"keys": list(keys), "target": target})),
-            ),
+        u32_filter(
+            *(index, {"keys": list(keys), "target": target}),
             parent=ROOT,
             info=_filter_info(priority),
         )
@@ -329,11 +319,7 @@ def filter_refusal() -> str:
     A filter is tried on the loopback device of the caller's own, private namespace.
     """
     with NetlinkSocket() as routes:
-        attributes = (("TCA_KIND", "htb"), ("TCA_OPTIONS", sched_htb.get_parameters({})))
-        root = {"parent": TC_H_ROOT, "handle": ROOT}
-        routes.request(
-            [traffic_control(RTM_NEWQDISC, CREATE | REPLACE, LOOPBACK, attributes, **root)], "htb"
-        )
+        routes.request([_root(LOOPBACK, {})], "htb")
         try:
             request_filters(routes, filter_requests(LOOPBACK, LAST_PRIORITY, None, CLASS))
         except UnsupportedError:
@@ -341,7 +327,8 @@ def filter_refusal() -> str:
         except NetlinkError as error:
             return str(error)
         finally:
-            routes.request([traffic_control(RTM_DELQDISC, 0, LOOPBACK, (), **root)], "htb")
+            gone = traffic_control(RTM_DELQDISC, 0, LOOPBACK, (), parent=TC_H_ROOT, handle=ROOT)
+            routes.request([gone], "htb")
     return ""
 
 

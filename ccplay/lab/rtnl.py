@@ -12,7 +12,7 @@ import fcntl
 import os
 import socket
 import struct
-from collections.abc import Iterable, Iterator, Sequence
+from collections.abc import Iterable, Iterator, Mapping, Sequence
 from pathlib import Path
 from typing import Any, NamedTuple, Self, TypeAlias
 
@@ -65,7 +65,6 @@ with (
     )
 
 __all__ = [
-    "cls_u32",
     "fibmsg",
     "red_eval_P",
     "red_eval_ewma",
@@ -223,6 +222,13 @@ def traffic_control(
 ) -> nlmsg:
     """Build a request about a queue discipline, class or filter of interface ``index``."""
     return message(tcmsg, kind, flags, attributes, index=index, **fields)
+
+
+def u32_filter(index: int, options: Mapping[str, Any], /, *, parent: int, info: int) -> nlmsg:
+    """Build a request for a filter, tc-u32(8); ``info`` is its priority and protocol."""
+    attributes = (("TCA_KIND", "u32"), ("TCA_OPTIONS", cls_u32.get_parameters(options)))
+    flags = CREATE | EXCLUSIVE
+    return traffic_control(RTM_NEWTFILTER, flags, index, attributes, parent=parent, info=info)
 
 
 def _split(data: bytes) -> Iterable[tuple[int, int, int]]:

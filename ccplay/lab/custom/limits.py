@@ -138,22 +138,22 @@ class Limited:
     The block raises ``TimeoutError`` at the line that is running then.
     """
 
-    __slots__ = ("_at", "_words")
+    __slots__ = ("_busy",)
 
-    def __init__(self, words: memoryview | None = None, at: int = 0) -> None:
-        """``words[at]`` is 1 during the block, which another process may read, otherwise 0."""
-        self._words, self._at = words, at
+    def __init__(self, busy: memoryview | None = None) -> None:
+        """``busy[0]`` is 1 during the block, which another process may read, otherwise 0."""
+        self._busy = busy
 
     def __enter__(self) -> None:
         _Call.number += 1
         _Call.running = True
-        if self._words is not None:
-            self._words[self._at] = 1
+        if self._busy is not None:
+            self._busy[0] = 1
 
     def __exit__(self, *_: object) -> None:
         _Call.running = False
-        if self._words is not None:
-            self._words[self._at] = 0
+        if self._busy is not None:
+            self._busy[0] = 0
 
 
 def _look(_number: int, _frame: FrameType | None) -> None:
