@@ -173,14 +173,14 @@ class QdiscCounters(NamedTuple):
 
     handle: int
     kind: str
-    bytes: int
-    packets: int
-    qlen: int
-    backlog: int
-    drops: int
-    requeues: int
-    overlimits: int
-    ecn_marks: int | None
+    bytes: int = 0
+    packets: int = 0
+    qlen: int = 0
+    backlog: int = 0
+    drops: int = 0
+    requeues: int = 0
+    overlimits: int = 0
+    ecn_marks: int | None = None
     own: Mapping[str, int] = _NOTHING
     """Statistics that the discipline reports, with the names of ``Sweep.queue_own``."""
 
@@ -563,13 +563,9 @@ def _counters(read: SoftwareReading) -> QdiscCounters:
     return QdiscCounters(
         handle=read.generation,
         kind=read.kind,
-        bytes=0,
-        packets=0,
         qlen=counts.qlen,
         backlog=counts.backlog,
         drops=counts.drops,
-        requeues=0,
-        overlimits=0,
         ecn_marks=counts.marks,
     )
 
