@@ -13,7 +13,6 @@ from typing import Any
 
 import msgspec
 from msgspec.structs import replace
-from pyroute2.netlink.rtnl import RTM_GETQDISC, TC_H_ROOT
 
 from ccplay.errors import LabError
 from ccplay.lab import delay, htb, netns, qdiscs, shaping
@@ -21,7 +20,14 @@ from ccplay.lab.child import Supervisor
 from ccplay.lab.netns import LinkEnd, Namespace
 from ccplay.lab.network import BuiltNetwork, build_network
 from ccplay.lab.paths import STREAMS
-from ccplay.lab.rtnl import NetlinkError, NetlinkSocket, is_up, traffic_control
+from ccplay.lab.rtnl import (
+    RTM_GETQDISC,
+    TC_H_ROOT,
+    NetlinkError,
+    NetlinkSocket,
+    is_up,
+    traffic_control,
+)
 from ccplay.lab.shaping import HalfChangedError, Shaper, delay_engine
 from ccplay.lab.software import Software
 from ccplay.model.events import LinkChanged

@@ -2,6 +2,7 @@
 
 from typing import Any
 
+import pyroute2  # noqa: F401 - as a whole, which its parts need where the lab has imported a few
 import pytest
 from pyroute2.netlink import nlmsg
 from pyroute2.netlink import rtnl as theirs
