@@ -194,7 +194,6 @@ class House:
 PASSING_ON = {
     "ccplay/bpf/libbpf.py:remove": "no caller sees libbpf's C functions",
     "ccplay/lab/connection.py:add": "the other half of ``remove``, which keeps the member's counts",
-    "ccplay/lab/traces.py:receive": "the other half of ``open``, which reads what was received",
     "ccplay/model/quantities.py:write": "a table writes a ``Field`` as it writes a ``Part``",
     "ccplay/model/quantities.py:show": "the other half of ``parse``, which checks the bounds",
     "ccplay/scenario/keys.py:write": "what every ``Part`` can do",

@@ -42,6 +42,7 @@ _TOOLS = (
 )
 
 _IN_SOFTWARE = f"in software, up to {format_rate(MOST_RATE)}"
+_FILTER = "directs traffic into classes that share a link's rate"
 _MARKER = "marks packets of ECN flows above a queue's threshold (links.NAME.mark)"
 _MONITOR = "one-way delay and loss of a flow's packets (its monitor)"
 _TRACEPOINTS = {
@@ -65,7 +66,10 @@ def discover() -> Capabilities:
         qdiscs=list(_qdiscs(*software.rules_refusal(rules_trial, engines[-1]))),
         delay_engines=engines,
         tools=[*_tools(version), *_capture_programs()],
-        classifiers=[_u32()],
+        # Tried on the lab's own loopback device.
+        classifiers=[
+            feature("u32", _FILTER, (htb.filter_refusal(), module_remedy("cls_u32", "NET_CLS_U32")))
+        ],
         markers=[feature("threshold", _MARKER, lack_of_marking())],
         monitors=[feature("packets", _MONITOR, lack())],
         tracepoints=[feature(*each, lack_of(each[0])) for each in _TRACEPOINTS.items()],
@@ -149,12 +153,6 @@ def _qdiscs(reason: str, remedy: str) -> Iterator[Feature]:
 def has_software(capabilities: Capabilities) -> bool:
     """Return whether disciplines in software can be used here."""
     return any(each.available and is_software(each.name) for each in capabilities.qdiscs)
-
-
-def _u32() -> Feature:
-    """Try a u32 filter on the lab's own loopback device, and return the feature."""
-    missing = htb.filter_refusal(), module_remedy("cls_u32", "NET_CLS_U32")
-    return feature("u32", "directs traffic into classes that share a link's rate", missing)
 
 
 def _tools(iperf3: subprocess.Popen[str] | None) -> Iterator[Feature]:
