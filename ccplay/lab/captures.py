@@ -101,8 +101,8 @@ _UNFIT = re.compile(r"[^A-Za-z0-9_.]+")
 class CaptureFolder(msgspec.Struct, frozen=True):
     """The directory for the user's files, and the machine on which it is."""
 
-    directory: Path = Path()
-    machine: str = ""
+    directory: Path
+    machine: str
     """Name of this machine as the user knows it; empty if it is the user's own."""
 
     def spell(self, path: str) -> str:

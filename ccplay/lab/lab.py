@@ -102,20 +102,21 @@ class Lab:
         emit: Callable[[Event], None],
         clock: Callable[[], float],
         events_dropped: Callable[[], int],
-        place: CaptureFolder | None = None,
-        forked: Child | None = None,
         *,
-        disciplines: Forked | None = None,
-        traces: Traces | None = None,
+        place: CaptureFolder,
+        forked: Child,
+        disciplines: Forked,
+        traces: Traces,
     ) -> None:
         """Prepare a lab; ``clock`` returns lab time in seconds, ``emit`` receives events.
 
         ``place`` is where captures are written, ``forked`` a delay line that waits for orders,
-        ``disciplines`` the processes of disciplines in software.
+        ``disciplines`` the processes of disciplines in software. ``traces`` may move links; files
+        arrive before the commands that need them.
         """
         self._forked = forked
         self._disciplines = disciplines
-        self._place = place or CaptureFolder()
+        self._place = place
         self.clock = clock
         self._emit = emit
         self._events_dropped = events_dropped
@@ -125,8 +126,7 @@ class Lab:
         self._defaults: dict[str, str] = {}
         """Default congestion control of new connections by host, as last set."""
         self.starting = Starting(clock)
-        self.traces = traces or Traces()
-        """What may move links; files arrive before the commands that need them."""
+        self.traces = traces
 
     async def survey(self, build: Build) -> None:
         """Examine this kernel and plan the network.

@@ -75,8 +75,8 @@ async def _serve(place: CaptureFolder, forked: Child, disciplines: software.Fork
             outlet.put,
             lambda: round(time.monotonic() - start, 6),
             lambda: outlet.dropped,
-            place,
-            forked,
+            place=place,
+            forked=forked,
             disciplines=disciplines,
             traces=traces,
         )
