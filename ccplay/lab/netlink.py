@@ -8,7 +8,7 @@ from __future__ import annotations
 import os
 import socket
 import struct
-from collections.abc import Mapping
+from collections.abc import Iterator, Mapping
 
 HEADER = struct.Struct("=IHHII")
 """Format of ``struct nlmsghdr``: length, type, flags, sequence number, port."""
@@ -22,6 +22,16 @@ ERROR, DONE = 2, 3
 """Types of a message that reports an error or acknowledges, and of the end of a dump."""
 
 U32, U64 = struct.Struct("=I"), struct.Struct("=Q")
+
+
+def messages(data: bytes) -> Iterator[tuple[int, int, int]]:
+    """Yield type, start and end of every message in the result of one read."""
+    start = 0
+    while start + HEADER.size <= len(data):
+        length, kind, _, _, _ = HEADER.unpack_from(data, start)
+        yield kind, start, start + length
+        start += (length + 3) & ~3
+
 
 # --- attributes -----------------------------------------------------------------------------
 

@@ -349,22 +349,18 @@ def _learn(datagrams: Sequence[bytes], interfaces: Collection[int]) -> list[_Pag
 
 def _messages(data: bytes, kind: int = RTM_NEWQDISC) -> Iterator[tuple[int, int]]:
     """Yield position and length of each message of a datagram up to the first of another kind."""
-    position = 0
-    while position < len(data):
-        length, message = struct.unpack_from("=IH", data, position)
+    for message, start, end in netlink.messages(data):
         if message != kind:
             return
-        yield position, length
-        position += (length + 3) & ~3
+        yield start, end - start
 
 
 def _continues(data: bytes, kind: int = RTM_NEWQDISC) -> bool:
     """Return whether more datagrams follow. Raises ``OSError`` if the kernel reports an error."""
-    position = sum((length + 3) & ~3 for _, length in _messages(data, kind))
-    if position >= len(data):
-        return True
-    (message,) = struct.unpack_from("=4xH", data, position)
-    return netlink.continues(data, position, message, "rtnetlink")
+    for message, start, _ in netlink.messages(data):
+        if message != kind:
+            return netlink.continues(data, start, message, "rtnetlink")
+    return True
 
 
 def _find(

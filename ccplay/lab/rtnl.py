@@ -30,6 +30,7 @@ from ccplay.lab.netlink import (
     U32,
     attribute,
     failure,
+    messages,
     split,
 )
 from ccplay.lab.netns import Namespace
@@ -173,7 +174,7 @@ class NetlinkSocket:
         answers: list[bytes] = []
         while True:
             data = self._socket.recv(1 << 17)
-            for kind, start, end in _split(data):
+            for kind, start, end in messages(data):
                 if kind == DONE:
                     return answers
                 if kind == ERROR:
@@ -229,15 +230,6 @@ def u32_filter(index: int, options: Mapping[str, Any], /, *, parent: int, info: 
     attributes = (("TCA_KIND", "u32"), ("TCA_OPTIONS", cls_u32.get_parameters(options)))
     flags = CREATE | EXCLUSIVE
     return traffic_control(RTM_NEWTFILTER, flags, index, attributes, parent=parent, info=info)
-
-
-def _split(data: bytes) -> Iterable[tuple[int, int, int]]:
-    """Yield type, start and end of every message in the result of one read."""
-    start = 0
-    while start + HEADER.size <= len(data):
-        length, kind, _, _, _ = HEADER.unpack_from(data, start)
-        yield kind, start, start + length
-        start += (length + 3) & ~3
 
 
 # --- requests of rtnetlink(7) for a network: links, addresses, neighbours, routes and rules -------
