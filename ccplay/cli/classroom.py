@@ -23,9 +23,6 @@ if TYPE_CHECKING:
 
 # --- ``ccplay lesson``: lessons with questions that the running network answers -------------------
 
-_GRACE_S = 1.5
-"""Seconds after which a closed screen kills its lab."""
-
 _ABOUT = """\
 A lesson shows pages beside the running network: read, predict, see, ask why. The measurements of
 the run decide which answer is right. Write one of your own in a text editor: a scenario with
@@ -101,7 +98,7 @@ def _open_lesson(opened: Opened, arguments: argparse.Namespace) -> int:
     if arguments.restart:
         library.delete_progress(opened)
     course = library.load_progress(opened)
-    source = options.lab_opener(arguments, grace_s=_GRACE_S)(course.build(opened.case.build))
+    source = options.lab_opener(arguments, grace_s=screen.GRACE_S)(course.build(opened.case.build))
     title = opened.scenario.title
     recorder = SessionRecorder(opened.scenario.path.stem, title)
     session = Session(source, title=title, sinks=[recorder], script=course, idle=course.idle)
@@ -179,8 +176,6 @@ def summary(opened: Opened) -> str:
 
 
 def _run_headless(opened: Opened, arguments: argparse.Namespace) -> int:
-    import asyncio
-
     from ccplay.lesson import headless
 
     shows = not arguments.json
@@ -358,8 +353,7 @@ def _list_shared(there: list[Shared]) -> int:
     if not there:
         notify("nobody shares a session; to share yours: ccplay --share")
         return 0
-    for line in _lines(there):
-        print(line)
+    print("\n".join(_lines(there)))
     return 0
 
 
@@ -399,10 +393,4 @@ def _lines(there: list[Shared]) -> list[str]:
         )
         for each in there
     ]
-    widths = [max(map(len, column)) for column in zip(*rows, strict=True)]
-    return [
-        printable(
-            "  ".join(f"{cell:{width}}" for cell, width in zip(row, widths, strict=True)).rstrip()
-        )
-        for row in rows
-    ]
+    return options.aligned(rows, "<<<<")

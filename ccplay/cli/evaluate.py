@@ -141,9 +141,7 @@ def run_evaluate(arguments: argparse.Namespace) -> int:
     if not evaluation.criteria:
         return code
     if arguments.json:
-        from ccplay.stream import wire
-
-        sys.stdout.write(wire.encode_value(evaluation).decode() + "\n")
+        options.put_json(evaluation)
     else:
         evaluating.show_evaluation(evaluation, Console())
     sys.stdout.flush()
@@ -188,6 +186,7 @@ def _wanted(arguments: argparse.Namespace, kind: str) -> Wanted:
     from ccplay.evaluation.evaluating import Wanted, read_evaluation
     from ccplay.experiment.plan import RunOptions
     from ccplay.scenario.rules import admit
+    from ccplay.session.launch import options_of
 
     given = arguments.target if arguments.discipline is None else arguments.discipline
     if given is None or (arguments.target and arguments.discipline):
@@ -209,7 +208,6 @@ def _wanted(arguments: argparse.Namespace, kind: str) -> Wanted:
         _check_name(each.name, kind, {**own, **own_queues})
     if arguments.jobs is None:
         arguments.jobs = min(2, os.cpu_count() or 1) if arguments.quick else 1
-    repeat = [word for each in files for word in (_option(each), str(each))]
     return Wanted(
         kind=kind,
         subject=subject,
@@ -223,12 +221,8 @@ def _wanted(arguments: argparse.Namespace, kind: str) -> Wanted:
         options=RunOptions(
             jobs=arguments.jobs, repeats=arguments.repeats, until_ci=arguments.until_ci
         ),
-        repeat=shlex.join(repeat),
+        repeat=shlex.join(options_of(files)),
     )
-
-
-def _option(file: Path) -> str:
-    return "--algorithm" if file.name.endswith(_SOURCE) else "--discipline"
 
 
 def _subject(given: str, kind: str) -> Subject:

@@ -38,12 +38,10 @@ def run_doctor(arguments: argparse.Namespace) -> int:
     from rich.console import Console
 
     from ccplay import doctor
-    from ccplay.errors import LabError
-    from ccplay.stream import wire
 
     capabilities = asyncio.run(doctor.examine(options.lab_opener(arguments)(doctor.SMALLEST)))
     if arguments.json:
-        sys.stdout.write(wire.encode_value(capabilities).decode() + "\n")
+        options.put_json(capabilities)
     else:
         show = doctor.show_all if arguments.all else doctor.show
         elsewhere = arguments.host is not None or arguments.guest
@@ -262,8 +260,8 @@ def _list_sessions(arguments: argparse.Namespace) -> int:
     if not found:
         notify(f"no session is recorded in {archive.folder()}")
         return 0
-    for line in _aligned([_HEADS, *(_row(n, each) for n, each in enumerate(found, 1))]):
-        print(line)
+    rows = [_HEADS, *(_row(number, each) for number, each in enumerate(found, 1))]
+    print("\n".join(options.aligned(rows, "><<>>><")))
     return 0
 
 
@@ -292,7 +290,6 @@ def _delete(paths: list[Path]) -> int:
 
 
 _HEADS = ("", "started", "scenario", "length", "size", "flows", "congestion control")
-_RIGHT = ("", "length", "size", "flows")
 
 
 def _row(number: int, found: Found) -> tuple[str, ...]:
@@ -312,19 +309,6 @@ def _row(number: int, found: Found) -> tuple[str, ...]:
         str(found.flows),
         about,
     )
-
-
-def _aligned(rows: list[tuple[str, ...]]) -> list[str]:
-    widths = [max(map(len, column)) for column in zip(*rows, strict=True)]
-    return [
-        printable(
-            "  ".join(
-                f"{cell:>{width}}" if head in _RIGHT else f"{cell:{width}}"
-                for cell, width, head in zip(row, widths, _HEADS, strict=True)
-            ).rstrip()
-        )
-        for row in rows
-    ]
 
 
 def _member(number: int, found: Found) -> dict[str, object]:

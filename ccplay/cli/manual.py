@@ -103,7 +103,8 @@ def _described(name: str, group: str, summary: str, parser: argparse.ArgumentPar
             continue
         text = formatter._expand_help(action) if action.help else ""
         # `--out DIR`, without the name: a switch has no value.
-        value = "" if action.nargs == 0 else formatter._format_args(action, _metavar(action))
+        default = action.dest.upper() if action.option_strings else action.dest
+        value = "" if action.nargs == 0 else formatter._format_args(action, default)
         choices = tuple(map(str, action.choices or ()))
         options.append(Option(tuple(action.option_strings), value, text, choices))
     usage = (
@@ -112,12 +113,6 @@ def _described(name: str, group: str, summary: str, parser: argparse.ArgumentPar
         .strip()
     )
     return Subcommand(name, group, summary, usage, options, parser.epilog or "", actions)
-
-
-def _metavar(action: argparse.Action) -> str:
-    if action.choices is not None and action.metavar is None:
-        return "{" + ",".join(map(str, action.choices)) + "}"
-    return action.dest.upper() if action.option_strings else action.dest
 
 
 # --- man page -------------------------------------------------------------------------------------

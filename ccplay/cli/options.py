@@ -10,10 +10,10 @@ from pathlib import Path
 from typing import TYPE_CHECKING
 
 from ccplay.errors import CcplayError, CommandError, LabError, ScenarioError, UsageError
-from ccplay.visible import printable_json
+from ccplay.visible import notify, printable, printable_json
 
 if TYPE_CHECKING:
-    from collections.abc import Callable
+    from collections.abc import Callable, Sequence
     from typing import Any
 
     from ccplay.model.commands import Build
@@ -134,6 +134,7 @@ def _topology(text: str) -> str:
     """
     from ccplay.model.quantities import did_you_mean, quote
     from ccplay.model.topologies import generated, plan, topology_of
+    from ccplay.scenario.writing import toml
 
     name, *words = text.split(",")
     kinds = {kind.name: kind for kind in generated()}
@@ -157,11 +158,7 @@ def _topology(text: str) -> str:
         plan(topology_of(name, parameters))
     except CommandError as error:
         raise argparse.ArgumentTypeError(str(error)) from None
-    pairs = [
-        f"kind = {json.dumps(name)}",
-        *(f"{key} = {number}" for key, number in parameters.items()),
-    ]
-    return f"{{ {', '.join(pairs)} }}"
+    return toml({"kind": name, **parameters})
 
 
 def _mininet(host: str | None, file: Path | None, topo: str) -> dict[str, Any]:
@@ -250,16 +247,14 @@ def load_scenario(arguments: argparse.Namespace) -> Scenario:
     own, disciplines = own_algorithms(arguments), own_disciplines(arguments)
     admit(own)
     own_network = chosen(arguments)
-    if own_network is not None:
-        settings = [f"topology={own_network}", *arguments.settings]
-    else:
-        settings = arguments.settings
     if own_network is not None and arguments.scenario is None:
         from ccplay.scenario.trial import trial
 
         loaded = trial(own_network, arguments.settings)
     else:
-        loaded = load(find(arguments.scenario or DEFAULT_SCENARIO), settings)
+        network = [] if own_network is None else [f"topology={own_network}"]
+        path = find(arguments.scenario or DEFAULT_SCENARIO)
+        loaded = load(path, [*network, *arguments.settings])
     loaded = driven(loaded, own, disciplines)
     return captured(loaded, arguments.capture) if arguments.capture else loaded
 
@@ -322,8 +317,6 @@ def choose_kernel(arguments: argparse.Namespace, scenario: Scenario) -> None:
     """
     wanted: str = getattr(arguments, "kernel", "host")
     if wanted != "host" and arguments.host is not None:
-        from ccplay.errors import UsageError
-
         raise UsageError(f"--kernel {wanted} can't be combined with --host")
     if wanted == "guest":
         arguments.guest = True
@@ -334,7 +327,6 @@ def choose_kernel(arguments: argparse.Namespace, scenario: Scenario) -> None:
     from ccplay import doctor
     from ccplay.guest import boot
     from ccplay.scenario.rules import only_in_guest
-    from ccplay.visible import notify
 
     capabilities = asyncio.run(doctor.examine(lab_opener(arguments)(doctor.SMALLEST)))
     if (lack := only_in_guest(scenario, capabilities)) is not None:
@@ -380,6 +372,23 @@ def wants_share(arguments: argparse.Namespace) -> bool:
     if arguments.web:
         read_place(arguments.web)
     return bool(arguments.share or arguments.share_group or arguments.web is not None)
+
+
+def add_recording(parser: argparse.ArgumentParser) -> None:
+    """Add the argument that names a recording."""
+    parser.add_argument(
+        "recording",
+        type=recording,
+        metavar="FILE",
+        help="a recording, made with --record; last: the last session (see ccplay list sessions)",
+    )
+
+
+def add_speed(parser: argparse.ArgumentParser) -> None:
+    """Add the option for the speed of a replay."""
+    parser.add_argument(
+        "--speed", type=positive, default=1.0, metavar="N", help="play N times as fast (default 1)"
+    )
 
 
 def add_ghost(parser: argparse.ArgumentParser) -> None:
@@ -440,8 +449,6 @@ def lab_words(arguments: argparse.Namespace) -> list[str]:
 
 def _captures(arguments: argparse.Namespace) -> Path | None:
     """Return the directory for captures, None for the default. Raises ``UsageError``."""
-    from ccplay.errors import UsageError
-
     folder: Path | None = getattr(arguments, "captures", None)
     out: Path | None = getattr(arguments, "out", None)
     if folder is None and out is not None and arguments.host is None:
@@ -513,3 +520,14 @@ def put_json(value: object) -> None:
     import msgspec
 
     sys.stdout.write(msgspec.json.encode(value).decode() + "\n")
+
+
+def aligned(rows: Sequence[Sequence[str]], sides: str) -> list[str]:
+    """Return rows as lines; ``sides`` has ``<`` or ``>`` for each column: left or right."""
+    widths = [max(map(len, column)) for column in zip(*rows, strict=True)]
+    lines = []
+    for row in rows:
+        cells = zip(row, sides, widths, strict=True)
+        line = "  ".join(f"{cell:{side}{width}}" for cell, side, width in cells)
+        lines.append(printable(line.rstrip()))
+    return lines

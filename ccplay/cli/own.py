@@ -9,11 +9,11 @@ from pathlib import Path
 from typing import TYPE_CHECKING
 
 from ccplay.cli.options import put_json
+from ccplay.errors import CcplayError, UnsupportedError, UsageError
 from ccplay.visible import notify, printable, put
 
 if TYPE_CHECKING:
     from ccplay.bpf.build import Diagnostic
-    from ccplay.lab.custom.loading import SourceError
     from ccplay.model.values import Feature
 
 
@@ -59,7 +59,6 @@ def _add_origin(parser: argparse.ArgumentParser) -> None:
 
 def run_new(arguments: argparse.Namespace) -> int:
     """Write a template, and return the exit code. Raises ``UsageError`` if it can't be written."""
-    from ccplay.errors import UsageError
     from ccplay.files import writing
 
     kind, origin = arguments.kind, None
@@ -190,7 +189,6 @@ def _check_algorithm(arguments: argparse.Namespace) -> int:
     from ccplay.bpf.build import BuildError, build, diagnostics
     from ccplay.bpf.libbpf import LoadError, try_out
     from ccplay.bpf.support import custom_algorithms, lack, no_file
-    from ccplay.errors import CcplayError, UnsupportedError
 
     path: Path = arguments.file
     if not os.path.lexists(path):
@@ -216,14 +214,18 @@ def _check_algorithm(arguments: argparse.Namespace) -> int:
 def _lines(path: Path, diagnostic: Diagnostic) -> list[str]:
     """Return the lines of a diagnostic: the message, the source line, and the hint if any."""
     place = path.name if diagnostic.line is None else f"{path.name}:{diagnostic.line}"
-    printed = [f"{place}: {diagnostic.words}"]
+    source = path.read_text(encoding="utf-8", errors="replace")
+    printed = _with_source(f"{place}: {diagnostic.words}", diagnostic.line, source)
+    return [*printed, f"  {diagnostic.hint}"] if diagnostic.hint else printed
+
+
+def _with_source(message: str, line: int | None, source: str) -> list[str]:
+    """Return a message, and the line of the source that it is about, if known."""
     # clang counts lines like this: a form feed does not end one.
-    lines = path.read_text(encoding="utf-8", errors="replace").split("\n")
-    if diagnostic.line is not None and diagnostic.line <= len(lines):
-        printed.append(f"    {lines[diagnostic.line - 1].strip()}")
-    if diagnostic.hint:
-        printed.append(f"  {diagnostic.hint}")
-    return printed
+    lines = source.split("\n")
+    if line is None or not 0 < line <= len(lines):
+        return [message]
+    return [message, f"    {lines[line - 1].strip()}"]
 
 
 def list_algorithms(arguments: argparse.Namespace) -> int:
@@ -248,7 +250,6 @@ def list_algorithms(arguments: argparse.Namespace) -> int:
 
 
 def _check_discipline(arguments: argparse.Namespace) -> int:
-    from ccplay.errors import CcplayError
     from ccplay.lab.custom import trial
     from ccplay.lab.custom.loading import custom_disciplines, no_file, read_source
     from ccplay.units import format_rate
@@ -262,7 +263,7 @@ def _check_discipline(arguments: argparse.Namespace) -> int:
     for line in found.printed:
         notify(f"{path.name} printed: {printable(line)}")
     for mistake in found.mistakes:
-        print("\n".join(map(printable, _discipline_lines(mistake, source))))
+        print("\n".join(map(printable, _with_source(str(mistake), mistake.line, source))))
     if found.mistakes:
         return 1
     print(
@@ -276,14 +277,6 @@ def _check_discipline(arguments: argparse.Namespace) -> int:
         )
     print(f"{path.name}: works; choose it as {name!r}")
     return 0
-
-
-def _discipline_lines(mistake: SourceError, source: str) -> list[str]:
-    """Return the lines of a mistake: the message, and the source line if known."""
-    lines = source.split("\n")
-    if mistake.line is None or not 0 < mistake.line <= len(lines):
-        return [str(mistake)]
-    return [str(mistake), f"    {lines[mistake.line - 1].strip()}"]
 
 
 def list_disciplines(arguments: argparse.Namespace) -> int:
@@ -320,7 +313,6 @@ def _found() -> tuple[dict[str, Feature], str]:
     import asyncio
 
     from ccplay import doctor
-    from ccplay.errors import CcplayError
     from ccplay.model.disciplines import is_software
     from ccplay.session import launch
     from ccplay.stream.sources import LabSource

@@ -278,13 +278,7 @@ def add_compare(parser: argparse.ArgumentParser) -> None:
     )
     parser.add_argument("--all", action="store_true", help="print every metric")
     parser.add_argument("--json", action="store_true", help="print one JSON object")
-    parser.add_argument(
-        "--speed",
-        type=options.positive,
-        default=1.0,
-        metavar="N",
-        help="play N times as fast (default 1)",
-    )
+    options.add_speed(parser)
     options.add_screen(parser)
     parser.set_defaults(run=run_compare)
 
@@ -295,7 +289,13 @@ def run_compare(arguments: argparse.Namespace) -> int:
     recordings = not any(path.is_dir() for path in paths)
     wanted = arguments.table or arguments.all or arguments.json
     if recordings and not wanted and sys.stdin.isatty() and sys.stdout.isatty():
-        return _show(paths, arguments)
+        from ccplay.cli.screen import replay
+        from ccplay.stream.sources import check_recording
+
+        check_recording(arguments.a)
+        # The second recording is drawn under the first.
+        arguments.ghost = arguments.b
+        return replay(arguments.a, arguments)
     from ccplay.cli.runs import gather
     from ccplay.report.comparison import compare, show_comparison
     from ccplay.stream import wire
@@ -304,7 +304,7 @@ def run_compare(arguments: argparse.Namespace) -> int:
     names = wire.printable(str(paths[0])), wire.printable(str(paths[1]))
     comparison = compare(one.result, other.result, names, (one.made_of, other.made_of))
     if arguments.json:
-        sys.stdout.write(wire.encode_value(comparison).decode() + "\n")
+        options.put_json(comparison)
         return 0
     from rich.console import Console
 
@@ -314,31 +314,12 @@ def run_compare(arguments: argparse.Namespace) -> int:
     return 0
 
 
-def _show(paths: tuple[Path, Path], arguments: argparse.Namespace) -> int:
-    """Replay the first recording with the second under it."""
-    from ccplay.cli.screen import show
-    from ccplay.session.session import Session
-    from ccplay.stream import wire
-    from ccplay.stream.sources import ReplaySource, check_recording
-
-    check_recording(paths[0])
-    arguments.ghost = paths[1]
-    title = wire.printable(paths[0].name)
-    session = Session(ReplaySource(paths[0]), title=title)
-    return show(session, arguments, label=paths[0].stem, recording=paths[0])
-
-
 # --- ``ccplay script``: turns a recorded session into a scenario ----------------------------------
 
 
 def add_script(parser: argparse.ArgumentParser) -> None:
     """Add the arguments of this command."""
-    parser.add_argument(
-        "recording",
-        type=options.recording,
-        metavar="FILE",
-        help="a recording, made with --record; last: the last session (see ccplay list sessions)",
-    )
+    options.add_recording(parser)
     _add_scenario(parser)
     parser.add_argument(
         "--to", "--out", type=Path, metavar="FILE", help="write to FILE instead of stdout"
@@ -360,7 +341,6 @@ def _export_scenario(arguments: argparse.Namespace) -> int:
 
 def run_script(arguments: argparse.Namespace) -> int:
     """Run this command and return the exit code."""
-    from ccplay.errors import UsageError
     from ccplay.files import writing
     from ccplay.scenario.rules import rerun
     from ccplay.scenario.writing import write

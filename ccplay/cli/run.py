@@ -11,7 +11,7 @@ from typing import TYPE_CHECKING
 
 from ccplay.cli import cluster, options, results
 from ccplay.cli.options import wants_share
-from ccplay.cli.screen import collect_no_garbage, has_terminal, show
+from ccplay.cli.screen import GRACE_S, collect_no_garbage, has_terminal, show
 from ccplay.errors import CcplayError, UsageError
 from ccplay.visible import notify
 
@@ -154,7 +154,6 @@ def try_algorithms(arguments: argparse.Namespace) -> None:
     from ccplay.bpf.build import BuildError, build, summed_up
     from ccplay.bpf.libbpf import LoadError, try_out
     from ccplay.bpf.support import custom_algorithms, lack
-    from ccplay.errors import CcplayError
 
     if lack() is not None:
         return
@@ -183,7 +182,6 @@ def try_disciplines(arguments: argparse.Namespace) -> None:
 
 def _run_options(arguments: argparse.Namespace) -> RunOptions:
     """Return the run options of this command line. Raises ``UsageError``."""
-    from ccplay.errors import UsageError
     from ccplay.experiment.plan import MOST_REPEATS, RunOptions
 
     given = {name: getattr(arguments, name, None) for name in ("until_ci", "metric", "max_repeats")}
@@ -214,9 +212,6 @@ def _run_options(arguments: argparse.Namespace) -> RunOptions:
 
 # --- ``ccplay play``: plays a scenario live on the screen, or headless without a terminal ---------
 
-_GRACE_S = 1.5
-"""Seconds after which a closed screen kills its lab; screen and lab end within two seconds."""
-
 
 def add_play(parser: argparse.ArgumentParser) -> None:
     """Add the arguments of this command."""
@@ -243,7 +238,7 @@ def run_play(arguments: argparse.Namespace) -> int:
     collect_no_garbage()
     scenario = options.load_scenario(arguments)
     options.choose_kernel(arguments, scenario)
-    opener = options.lab_opener(arguments, grace_s=_GRACE_S)
+    opener = options.lab_opener(arguments, grace_s=GRACE_S)
     session = _opened(scenario, arguments, opener, arguments.record)
     return show(
         session,

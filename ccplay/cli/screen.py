@@ -19,7 +19,7 @@ from typing import TYPE_CHECKING, TextIO
 from ccplay.cli import options
 from ccplay.errors import CcplayError, UsageError
 from ccplay.units import format_clock
-from ccplay.visible import notify, put
+from ccplay.visible import notify, printable, put
 
 if TYPE_CHECKING:
     from ccplay.scenario.values import Scenario
@@ -233,6 +233,9 @@ def _size(text: str) -> tuple[int, int]:
 
 # --- shows a session on the screen, for the commands that do --------------------------------------
 
+GRACE_S = 1.5
+"""Seconds after which a closed screen kills its lab; screen and lab end within two seconds."""
+
 if TYPE_CHECKING:
     _Open = Callable[[Session, Audience | None], Audience]
     Again = Callable[[Scenario], Session]
@@ -442,19 +445,8 @@ def can_draw(terminal: TextIO) -> bool:
 
 def add_replay(parser: argparse.ArgumentParser) -> None:
     """Add the arguments of this command."""
-    parser.add_argument(
-        "recording",
-        type=options.recording,
-        metavar="FILE",
-        help="a recording, made with --record; last: the last session (see ccplay list sessions)",
-    )
-    parser.add_argument(
-        "--speed",
-        type=options.positive,
-        default=1.0,
-        metavar="N",
-        help="play N times as fast (default 1)",
-    )
+    options.add_recording(parser)
+    options.add_speed(parser)
     parser.add_argument(
         "--at",
         type=options.seconds,
@@ -472,18 +464,22 @@ def add_replay(parser: argparse.ArgumentParser) -> None:
 
 def run_replay(arguments: argparse.Namespace) -> int:
     """Run this command and return the exit code."""
-    from ccplay.session.archive import preview
-    from ccplay.session.session import Session
-    from ccplay.stream import wire
-    from ccplay.stream.sources import ReplaySource, check_recording
+    from ccplay.stream.sources import check_recording
 
     check_recording(arguments.recording)
-    title = wire.printable(arguments.recording.name)
     if wanted(arguments):
-        return draw(arguments, title)
+        return draw(arguments, printable(arguments.recording.name))
     if not has_terminal():
         raise UsageError("replay needs a terminal: it reads keys from stdin and draws on stdout")
-    source = ReplaySource(arguments.recording)
-    early = partial(preview, arguments.recording, arguments.at) if arguments.at else None
-    session = Session(source, title=title, preview=early)
-    return show(session, arguments, label=arguments.recording.stem, recording=arguments.recording)
+    return replay(arguments.recording, arguments, arguments.at)
+
+
+def replay(recording: Path, arguments: argparse.Namespace, at: float = 0.0) -> int:
+    """Show a recording on the screen, from the moment ``at`` on; return the exit code."""
+    from ccplay.session.archive import preview
+    from ccplay.session.session import Session
+    from ccplay.stream.sources import ReplaySource
+
+    early = partial(preview, recording, at) if at else None
+    session = Session(ReplaySource(recording), title=printable(recording.name), preview=early)
+    return show(session, arguments, label=recording.stem, recording=recording)
