@@ -248,7 +248,7 @@ def load_scenario(arguments: argparse.Namespace) -> Scenario:
     admit(own)
     own_network = chosen(arguments)
     if own_network is not None and arguments.scenario is None:
-        from ccplay.scenario.trial import trial
+        from ccplay.scenario.writing import trial
 
         loaded = trial(own_network, arguments.settings)
     else:

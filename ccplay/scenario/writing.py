@@ -1,4 +1,4 @@
-"""A session as a scenario file that repeats its actions."""
+"""Writes scenarios: a session as one that repeats its actions, and flows over a given network."""
 
 from __future__ import annotations
 
@@ -16,7 +16,7 @@ from ccplay.model.events import Applied, Hello
 from ccplay.model.network import BOTTLENECK, Topology
 from ccplay.model.quantities import Plain
 from ccplay.model.texts import write_line
-from ccplay.model.topologies import TOPOLOGIES, plan
+from ccplay.model.topologies import TOPOLOGIES, describe_topology, plan
 from ccplay.model.values import LinkSetting
 from ccplay.scenario.document import Mistakes, Place, spell
 from ccplay.scenario.keys import CLASSES, LINK
@@ -24,6 +24,7 @@ from ccplay.scenario.reading import parse
 from ccplay.scenario.rules import admitted, option
 from ccplay.scenario.timeline import STEP, check_classes, check_timeline, read_timeline
 from ccplay.scenario.tree import Reader, locate
+from ccplay.scenario.values import Scenario
 from ccplay.state.lab_state import LabState
 from ccplay.stream.wire import printable
 from ccplay.units import write_frequency, write_seconds
@@ -271,3 +272,29 @@ def toml(value: Plain) -> str:
     if isinstance(value, list):
         return f"[{', '.join(toml(each) for each in value)}]"
     return tomlkit.item(value).as_string()
+
+
+# --- the default scenario for a network that is given without one ---------------------------
+
+MOST_FLOWS = 4
+"""Largest number of flows, each from one of the first hosts to its peer."""
+
+
+def trial(topology: str, settings: Sequence[str] = ()) -> Scenario:
+    """Return a scenario for a network: a flow from each of the first hosts to its peer.
+
+    ``topology`` is a value of TOML, ``settings`` are as in ``--set``. Raises ``ScenarioError``.
+    """
+    path = Path("network.toml")
+    head = f'duration = "20 s"\ntopology = {topology}\n'
+    build = parse(head, path, settings).cases[0].build
+    planned = plan(build.topology)
+    senders = [host for host in planned.senders if planned.peer(host)][:MOST_FLOWS]
+    steps = [
+        f'  {{ at = "0 s", do = "start-flow", flow = "{number}", src = {toml(host)}, '
+        f"dst = {toml(planned.peer(host))} }},\n"
+        for number, host in enumerate(senders, start=1)
+    ]
+    title = toml(describe_topology(build.topology))
+    text = f"title = {title}\n{head}timeline = [\n{''.join(steps)}]\n"
+    return replace(parse(text, path, settings), text=text)

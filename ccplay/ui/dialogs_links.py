@@ -20,9 +20,8 @@ from ccplay.model.qdiscs import Parameter
 from ccplay.model.quantities import FLAG, Field, MisfitError, fields_of
 from ccplay.model.topologies import TopologyKind, generated, plan, value_of
 from ccplay.model.values import LINK_OFF, Capabilities, LinkSetting, Qdisc
-from ccplay.scenario.trial import trial
 from ccplay.scenario.values import Scenario
-from ccplay.scenario.writing import toml
+from ccplay.scenario.writing import toml, trial
 from ccplay.state.lab_state import LabState
 from ccplay.ui.cells import Glyphs
 from ccplay.ui.dialog_form import (

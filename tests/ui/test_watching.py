@@ -16,7 +16,7 @@ from textual.pilot import Pilot
 
 from ccplay.errors import CcplayError, UsageError
 from ccplay.model.samples import Sweep
-from ccplay.scenario.trial import trial
+from ccplay.scenario.writing import trial
 from ccplay.session.session import Session
 from ccplay.share import frames, sockets
 from ccplay.share.backlog import Unpacker

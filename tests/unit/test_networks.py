@@ -4,7 +4,7 @@ import pytest
 
 from ccplay.cli import main
 from ccplay.cli.options import _topology
-from ccplay.scenario.trial import MOST_FLOWS, trial
+from ccplay.scenario.writing import MOST_FLOWS, trial
 from ccplay.traffic.flow import StartFlow
 
 
