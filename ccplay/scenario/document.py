@@ -25,22 +25,18 @@ _STRING = re.compile(
 # A date and its time may be one space apart.
 _SCALAR = re.compile(r"\d{4}-\d\d-\d\d \d\d:[^\s,\]}#]*|[^\s,\]}#]+")
 
-_Place = tuple[str | int, ...]
+Place: TypeAlias = tuple[str | int, ...]
+"""Keys and indexes that lead to a value: ``("timeline", 2, "cc")``."""
 
 
-def line_of(text: str, place: _Place) -> int:
-    """Return the line, from 1, of ``place``, or of its nearest parent."""
-    return nearest(locate(text), place)
-
-
-def nearest(lines: dict[_Place, int], place: _Place) -> int:
+def nearest(lines: dict[Place, int], place: Place) -> int:
     """Return the line of ``place`` among located places, or of its nearest parent."""
     while place and place not in lines:
         place = place[:-1]
     return lines.get(place, 1)
 
 
-def locate(text: str) -> dict[_Place, int]:
+def locate(text: str) -> dict[Place, int]:
     """Return the line of every key and value of a valid TOML document."""
     return _Scanner(text).document()
 
@@ -60,11 +56,11 @@ class _Scanner:
         self._position = 0
         self._counted = 0
         self._line = 1
-        self._lines: dict[_Place, int] = {}
-        self._array_sizes: dict[_Place, int] = {}
+        self._lines: dict[Place, int] = {}
+        self._array_sizes: dict[Place, int] = {}
 
-    def document(self) -> dict[_Place, int]:
-        table: _Place = ()
+    def document(self) -> dict[Place, int]:
+        table: Place = ()
         while self._skip_space():
             if self._skip_token("[["):
                 table = self._header(self._key())
@@ -84,9 +80,9 @@ class _Scanner:
                 self._pair(table)
         return self._lines
 
-    def _header(self, keys: list[str]) -> _Place:
+    def _header(self, keys: list[str]) -> Place:
         """Return the path of a header; an array on the path stands for its last table."""
-        place: _Place = ()
+        place: Place = ()
         for key in keys:
             if size := self._array_sizes.get(place, 0):
                 place = (*place, size - 1)
@@ -94,7 +90,7 @@ class _Scanner:
             self._note(place)
         return place
 
-    def _pair(self, table: _Place) -> None:
+    def _pair(self, table: Place) -> None:
         place = table
         for key in self._key():
             place = (*place, key)
@@ -117,7 +113,7 @@ class _Scanner:
             if not self._skip_token("."):
                 return keys
 
-    def _value(self, place: _Place) -> None:
+    def _value(self, place: Place) -> None:
         self._skip_space()
         self._lines.setdefault(place, self._here())
         if self._skip_token("["):
@@ -138,7 +134,7 @@ class _Scanner:
             )
             self._position = match.end() if match else self._position + 1
 
-    def _note(self, place: _Place) -> None:
+    def _note(self, place: Place) -> None:
         self._lines.setdefault(place, self._here())
 
     def _here(self) -> int:
@@ -159,9 +155,6 @@ class _Scanner:
 
 
 # --- the mistakes in a scenario file: collected with their places, and reported together ----------
-
-Place: TypeAlias = tuple[str | int, ...]
-"""Keys and indexes that lead to a value: ``("timeline", 2, "cc")``."""
 
 
 class GivenPath(str):
@@ -290,7 +283,7 @@ class TooMuchError(ValueError):
 class ControlError(ValueError):
     """Raised for a control character, written as such or by an escape."""
 
-    def __init__(self, character: str, place: tuple[str | int, ...] = (), line: int = 0) -> None:
+    def __init__(self, character: str, place: Place = (), line: int = 0) -> None:
         """Report ``character`` in the value or key at ``place``, or outside of all on ``line``."""
         super().__init__(f"has the control character {character}, which is not allowed: remove it")
         self.place = place
@@ -323,7 +316,7 @@ def loads(text: str) -> dict[str, Any]:
 _TOO_DEEP = f"tables or lists are nested too deeply (more than {DEEPEST} levels)"
 
 
-def _check(value: Any, place: tuple[str | int, ...]) -> None:
+def _check(value: Any, place: Place) -> None:
     if len(place) > DEEPEST:
         raise TooMuchError(_TOO_DEEP)
     if isinstance(value, str):
@@ -337,7 +330,7 @@ def _check(value: Any, place: tuple[str | int, ...]) -> None:
             _check(each, (*place, number))
 
 
-def _check_text(text: str, place: tuple[str | int, ...]) -> None:
+def _check_text(text: str, place: Place) -> None:
     if character := control_in(text):
         raise ControlError(character, place)
 

@@ -104,8 +104,6 @@ TABLES = {
 }
 CASE_KEYS = VALUES | BUILD | TABLES
 """Keys of a case, in the common part of a file or in a ``[[case]]``."""
-_TITLE = {"title": Field(LINE, "One line, for people")}
-_NAME = {"name": Field(LINE, "Name of this case", required=True)}
 _MATRIX = {
     "matrix": Named(
         of=AXIS,
@@ -113,10 +111,10 @@ _MATRIX = {
         '"PATH" = […]',
     )
 }
-OWN_KEYS = _NAME | CASE_KEYS | _MATRIX
+OWN_KEYS = {"name": Field(LINE, "Name of this case", required=True), **CASE_KEYS, **_MATRIX}
 """Keys that a ``[[case]]`` may have."""
 FILE_KEYS = {
-    **_TITLE,
+    "title": Field(LINE, "One line, for people"),
     **CASE_KEYS,
     **_MATRIX,
     "case": Items(
@@ -310,9 +308,10 @@ def read(path: Path) -> str:
             content = file.read(LARGEST_FILE + 1)
     except (OSError, ValueError) as error:
         reason = error.strerror if isinstance(error, OSError) else str(error)
-        raise ScenarioError(
-            f"can't read scenario {quote(str(path))}: {reason}{_run_in(path)}"
-        ) from None
+        # A directory written by ``ccplay run --out`` has the scenario of its runs.
+        inside = path / "scenario.toml"
+        hint = f"; the scenario that was run there is {inside}" if inside.is_file() else ""
+        raise ScenarioError(f"can't read scenario {quote(str(path))}: {reason}{hint}") from None
     if content.startswith(_RECORDING) or path.suffix in (".c", ".py"):
         raise ScenarioError(f"{path} is not a scenario{_meant(path)}")
     if len(content) > LARGEST_FILE:
@@ -324,12 +323,6 @@ def read(path: Path) -> str:
         raise ScenarioError(
             f"{path.name}:{line}: not UTF-8 text (byte 0x{content[error.start]:02x})"
         ) from None
-
-
-def _run_in(path: Path) -> str:
-    """Return a hint about the scenario in a directory written by ``ccplay run --out``."""
-    inside = path / "scenario.toml"
-    return f"; the scenario that was run there is {inside}" if inside.is_file() else ""
 
 
 def _meant(path: Path) -> str:

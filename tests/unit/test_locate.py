@@ -8,7 +8,7 @@ import tomlkit
 from hypothesis import given
 from hypothesis import strategies as st
 
-from ccplay.scenario.document import line_of, locate
+from ccplay.scenario.document import locate, nearest
 
 TEXT = '''\
 a = 1   # a = 2
@@ -55,7 +55,7 @@ n = 1
     ],
 )
 def test_lines(place: tuple[str | int, ...], line: int) -> None:
-    assert line_of(TEXT, place) == line
+    assert nearest(locate(TEXT), place) == line
 
 
 values = st.recursive(
