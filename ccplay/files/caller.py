@@ -19,11 +19,7 @@ def config_folder() -> Path:
     # Imported late: the lab imports this module too, and must start fast.
     from platformdirs import user_config_path  # noqa: PLC0415
 
-    caller = sudo_caller()
-    if caller is not None and not os.environ.get("XDG_CONFIG_HOME", "").strip():
-        with contextlib.suppress(KeyError):
-            return Path(pwd.getpwuid(caller[0]).pw_dir) / ".config" / "ccplay"
-    return user_config_path("ccplay")
+    return _folder_of_caller("XDG_CONFIG_HOME", ".config") or user_config_path("ccplay")
 
 
 def state_folder() -> Path:
@@ -34,11 +30,16 @@ def state_folder() -> Path:
     # Imported late: the first paint must not wait for it.
     from platformdirs import user_state_path  # noqa: PLC0415
 
+    return _folder_of_caller("XDG_STATE_HOME", ".local/state") or user_state_path("ccplay")
+
+
+def _folder_of_caller(variable: str, standard: str) -> Path | None:
+    """Return the folder of sudo's caller; None without sudo, or if the variable names another."""
     caller = sudo_caller()
-    if caller is not None and not os.environ.get("XDG_STATE_HOME", "").strip():
+    if caller is not None and not os.environ.get(variable, "").strip():
         with contextlib.suppress(KeyError):
-            return Path(pwd.getpwuid(caller[0]).pw_dir) / ".local" / "state" / "ccplay"
-    return user_state_path("ccplay")
+            return Path(pwd.getpwuid(caller[0]).pw_dir) / standard / "ccplay"
+    return None
 
 
 @contextlib.contextmanager
