@@ -15,7 +15,7 @@ import os
 import re
 import struct
 import threading
-from collections.abc import Callable, Generator, Iterable
+from collections.abc import Callable, Generator, Iterable, Iterator
 from functools import cache
 
 from ccplay.errors import CcplayError, UnsupportedError
@@ -123,8 +123,7 @@ def _load(lib: ctypes.CDLL, image: bytes, messages: list[str]) -> tuple[int, int
             raise refused("it defines no CONGESTION_CONTROL", messages)
         lib.bpf_map__set_map_flags(table, _F_LINK)
         log = ctypes.create_string_buffer(_LOG_BYTES)
-        program = None
-        while program := lib.bpf_object__next_program(opened, program):
+        for program in _programs_of(lib, opened):
             lib.bpf_program__set_log_buf(program, log, _LOG_BYTES)
         if lib.bpf_object__load(opened) != 0:
             messages.append(log.value.decode(errors="replace"))
@@ -132,6 +131,13 @@ def _load(lib: ctypes.CDLL, image: bytes, messages: list[str]) -> tuple[int, int
         link = _register(lib, table, messages)
         undo.pop_all()
     return opened, link
+
+
+def _programs_of(lib: ctypes.CDLL, opened: int) -> Iterator[int]:
+    """Yield the programs of an object that libbpf has opened."""
+    program = None
+    while program := lib.bpf_object__next_program(opened, program):
+        yield program
 
 
 def _register(lib: ctypes.CDLL, table: int, messages: list[str]) -> int:
@@ -247,7 +253,7 @@ class Programs:
         with library() as (lib, messages):
             self._lib = lib
             self._object = lib.bpf_object__open_mem(image, len(image), None)
-            programs = list(self._each()) if self._object else []
+            programs = [*_programs_of(lib, self._object)] if self._object else []
             if kind is not None:
                 for program in programs:
                     lib.bpf_program__set_type(program, kind[0])
@@ -283,13 +289,6 @@ class Programs:
     def close(self) -> None:
         """Close the object; a program attached by a link stays loaded as long as the link."""
         self._lib.bpf_object__close(self._object)
-
-    def _each(self) -> list[int]:
-        found: list[int] = []
-        program = None
-        while program := self._lib.bpf_object__next_program(self._object, program):
-            found.append(program)
-        return found
 
 
 # --- the variables that an algorithm declares with ``SHOWN``, read from their BPF map -------------

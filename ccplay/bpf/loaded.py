@@ -148,18 +148,12 @@ _HEADER = re.compile(r"/\*(.*?)\*/", re.DOTALL)
 def offers() -> Iterator[Feature]:
     """Yield every algorithm of ccplay and of the user, available or not."""
     missing = lack()
+    lacks = {}
+    if not Path("/proc/sys/net/mptcp").exists():
+        reason = "it couples subflows of MPTCP, which this kernel lacks"
+        lacks["lia.bpf"] = Lack(reason, "one with CONFIG_MPTCP")
     for name, path in (algorithms() | library.custom).items():
-        yield feature(name, summary(path), missing or _LACKS.get(name, lambda: None)())
-
-
-def _lack_of_mptcp() -> Lack | None:
-    if Path("/proc/sys/net/mptcp").exists():
-        return None
-    return Lack("it couples subflows of MPTCP, which this kernel lacks", "one with CONFIG_MPTCP")
-
-
-_LACKS: dict[str, Callable[[], Lack | None]] = {"lia.bpf": _lack_of_mptcp}
-"""Checks of what a single algorithm needs beyond the requirements of all, by its name."""
+        yield feature(name, summary(path), missing or lacks.get(name))
 
 
 def summary(path: Path) -> str:
