@@ -59,11 +59,10 @@ from ccplay.scenario.tree import (
     read_settings,
     use_todays_keys,
 )
-from ccplay.scenario.values import Case, Criterion, Lesson, Scenario
+from ccplay.scenario.values import Case, Scenario
 from ccplay.visible import printable
 
-# --- the cases of a scenario file -----------------------------------------------------------------
-# The cases of a scenario file: its common part merged with a case, the settings and the matrix.
+# --- the cases of a file: its common part merged with a case, the settings and the matrix ---------
 
 MOST_CASES = 1000
 ENDS = ("duration", "all", "first")
@@ -157,16 +156,6 @@ def read_cases(
         )
         cases.append(case)
     return cases
-
-
-def read_pages(table: dict[str, Placed], cases: Sequence[Case], reader: Reader) -> Lesson | None:
-    """Read the lesson of a file, which uses the network of the file's first case."""
-    if "lesson" not in table:
-        return None
-    # Its steps name hosts and links, which a wrong topology does not have.
-    whole = not reader.mistakes.count and cases
-    network = plan(cases[0].build.topology) if whole else None
-    return read_lesson(table["lesson"], network, reader)
 
 
 def _drafts(
@@ -278,8 +267,12 @@ def _scenario(root: Placed, path: Path, settings: Sequence[str], reader: Reader)
     title = reader.value(table.get("title"), LINE.read, printable(path.stem))
     about = reader.value(table.get("about"), PROSE.read, "")
     cases = read_cases(table, title, over, reader)
-    lesson = read_pages(table, cases, reader)
-    criterion = read_evaluation(table, cases, reader)
+    # A lesson's steps name hosts and links, which a wrong topology does not have.
+    whole = not reader.mistakes.count and cases
+    network = plan(cases[0].build.topology) if whole else None
+    lesson = read_lesson(table.get("lesson"), network, reader)
+    axes = dict.fromkeys(axis for case in cases for axis in case.parameters)
+    criterion = read_criterion(table.get("evaluation"), axes, reader, network)
     if criterion is not None:
         named = [each.metric for each in criterion.measures]
         cases = [replace(e, metrics=tuple(dict.fromkeys((*named, *e.metrics)))) for e in cases]
@@ -289,16 +282,6 @@ def _scenario(root: Placed, path: Path, settings: Sequence[str], reader: Reader)
         criterion=criterion,
         files=reader.files,
     )
-
-
-def read_evaluation(
-    table: dict[str, Placed], cases: Sequence[Case], reader: Reader
-) -> Criterion | None:
-    """Read the criterion of a file, whose cases have the matrix that it names."""
-    axes = dict.fromkeys(axis for case in cases for axis in case.parameters)
-    whole = not reader.mistakes.count and cases
-    network = plan(cases[0].build.topology) if whole else None
-    return read_criterion(table.get("evaluation"), axes, reader, network)
 
 
 def read(path: Path) -> str:
