@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterator, Mapping, Sequence
+from collections.abc import Iterator, Mapping
 from pathlib import Path
 from typing import Any
 
@@ -174,19 +174,7 @@ def _check_class(values: dict[str, Any], node: Placed, reader: Reader) -> None:
         reader.mistakes.add(node.at("queue", "kind"), f"{qdisc.kind} {NOT_OF_CLASS}")
 
 
-class Classes(Items, frozen=True, kw_only=True, eq=False):
-    """The classes of a link; an empty list stands for one queue."""
-
-    def read(self, node: Placed, reader: Reader) -> Any:
-        """Return the classes, once none contradicts another."""
-        before = reader.mistakes.count
-        classes = Items.read(self, node, reader)
-        if classes is not WRONG and reader.mistakes.count == before:
-            _check_classes(node, classes, reader)
-        return classes
-
-
-def _check_classes(node: Placed, classes: Sequence[TrafficClass], reader: Reader) -> None:
+def _check_classes(classes: list[TrafficClass], node: Placed, reader: Reader) -> None:
     """Record contradictions between the classes of a link."""
     names = [each.name for each in classes]
     takers: dict[str, str] = {}
@@ -209,7 +197,7 @@ def _check_classes(node: Placed, classes: Sequence[TrafficClass], reader: Reader
 _TAKEN = f"Names of traffic, or all of a kind: {', '.join(kind.plural for kind in TRAFFIC)}"
 _MOST_CLASSES = 8
 
-CLASSES = Classes(
+CLASSES = Items(
     definition="classes",
     of=TomlTable(
         keys=keys_of(
@@ -223,6 +211,7 @@ CLASSES = Classes(
     ),
     most=_MOST_CLASSES,
     bounds=f"more than {_MOST_CLASSES} classes",
+    check=_check_classes,
 )
 
 # --- what moves a link: a trace or a model --------------------------------------------------------

@@ -70,12 +70,15 @@ class Items(Part, frozen=True, kw_only=True, eq=False):
     """Message about a list with too few or too many members; by default ``more than MOST``."""
     instead: Any = WRONG
     """What stands in the place of a member with a mistake, if its place matters."""
+    check: Callable[[list[Any], Placed, Reader], None] | None = None
+    """A function that records contradictions between members, once none has a mistake."""
     make: Callable[[list[Any]], Any] = list
     words: Shape = msgspec.field(default_factory=dict)
     """Other words of its JSON Schema."""
 
     def read(self, node: Placed, reader: Reader) -> Any:
         """Return the members that have no mistake, in a list."""
+        before = reader.mistakes.count
         nodes = reader.members(node, self.noun)
         if len(nodes) < self.least or (self.most is not None and len(nodes) > self.most):
             if isinstance(node.value, list):
@@ -86,6 +89,8 @@ class Items(Part, frozen=True, kw_only=True, eq=False):
             value = read_part(self.of, each, reader)
             if value is not WRONG or self.instead is not WRONG:
                 found.append(self.instead if value is WRONG else value)
+        if self.check is not None and reader.mistakes.count == before:
+            self.check(found, node, reader)
         return self.make(found)
 
     def write(self, value: Any) -> Plain:
