@@ -138,7 +138,7 @@ def _parse(words: list[str]) -> argparse.Namespace:
     return arguments
 
 
-def _parser(chosen: str, *, every: bool = False) -> argparse.ArgumentParser:
+def _parser(chosen: str, *, every: bool) -> argparse.ArgumentParser:
     """Return the parser with the chosen command alone, or with all if ``chosen`` is no command.
 
     ``every`` lists also the commands of ``MORE`` in the help.

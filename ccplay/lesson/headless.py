@@ -4,7 +4,6 @@ from __future__ import annotations
 
 import asyncio
 from collections.abc import Callable
-from pathlib import Path
 
 import msgspec
 
@@ -19,7 +18,6 @@ from ccplay.scenario.values import LessonPage
 from ccplay.session.session import Session
 from ccplay.session.steps import DueStep
 from ccplay.state.lab_state import LabState
-from ccplay.stream.sinks import Recorder, Sink
 from ccplay.stream.sources import Source
 
 
@@ -89,10 +87,7 @@ class _PageRunner:
 
 
 async def run_lesson(
-    opened: Opened,
-    open_source: Callable[[Build], Source],
-    report: Callable[[PageResult], None],
-    record: Path | None = None,
+    opened: Opened, open_source: Callable[[Build], Source], report: Callable[[PageResult], None]
 ) -> Outcome:
     """Run every page of a lesson; ``report`` receives each page with a result after its run.
 
@@ -100,8 +95,7 @@ async def run_lesson(
     """
     taker = _PageRunner(opened, report)
     source = open_source(TakenLesson(opened.lesson).build(opened.case.build))
-    sinks: list[Sink] = [Recorder(record, opened.scenario.title)] if record else []
-    session = Session(source, title=opened.scenario.title, sinks=sinks, script=taker)
+    session = Session(source, title=opened.scenario.title, script=taker)
     running = asyncio.create_task(session.run())
     over = asyncio.create_task(taker.over.wait())
     try:

@@ -64,7 +64,7 @@ def shipped() -> dict[str, Path]:
     return {name: there[name] for name in order}
 
 
-def open_lesson(name_or_path: str, settings: tuple[str, ...] = ()) -> Opened:
+def open_lesson(name_or_path: str) -> Opened:
     """Read a shipped lesson by its name, or a lesson from a file.
 
     Raises ``ScenarioError`` if there is none, and with every mistake in the file.
@@ -78,7 +78,7 @@ def open_lesson(name_or_path: str, settings: tuple[str, ...] = ()) -> Opened:
             hint = did_you_mean(name_or_path, known)
             text = f"no lesson {quote(name_or_path)}: neither a file nor one that comes with ccplay"
             raise ScenarioError(f"{text}{hint}") from None
-    scenario = load(path, settings)
+    scenario = load(path)
     if scenario.lesson is None:
         hint = "ccplay new lesson NAME writes an example"
         raise ScenarioError(f"{path.name} has no lesson: add [[lesson.pages]] ({hint})")

@@ -272,9 +272,7 @@ PUBLISHED = Items(
 )
 
 
-def read_metrics(
-    node: Placed | None, reader: Reader, network: Network | None = None
-) -> tuple[str, ...]:
+def read_metrics(node: Placed | None, reader: Reader, network: Network | None) -> tuple[str, ...]:
     """Read the metrics to report first."""
     found: dict[str, None] = {}
     if node is not None:
@@ -287,7 +285,7 @@ def read_metrics(
 
 
 def read_expect(
-    node: Placed | None, reader: Reader, network: Network | None = None
+    node: Placed | None, reader: Reader, network: Network | None
 ) -> tuple[Expectation, ...]:
     """Read the checks; those with a mistake are omitted."""
     found = EXPECT.read(node, reader) if node is not None else ()
