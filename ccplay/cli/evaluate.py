@@ -3,13 +3,14 @@
 from __future__ import annotations
 
 import argparse
+import asyncio
 import os
 import shlex
 import sys
 from pathlib import Path
 from typing import TYPE_CHECKING
 
-from ccplay.cli import cluster, options
+from ccplay.cli import cluster, options, results, screen
 from ccplay.cli.run import try_algorithms, try_disciplines
 from ccplay.errors import UsageError
 from ccplay.visible import notify
@@ -110,11 +111,8 @@ def _names(text: str) -> tuple[str, ...]:
 
 def run_evaluate(arguments: argparse.Namespace) -> int:
     """Run this command and return the exit code."""
-    import asyncio
-
     from rich.console import Console
 
-    from ccplay.cli import results, screen
     from ccplay.evaluation import evaluating
 
     kind = "algorithm" if arguments.discipline is None else "discipline"
@@ -153,9 +151,6 @@ def run_evaluate(arguments: argparse.Namespace) -> int:
 
 def _run_references(arguments: argparse.Namespace) -> int:
     """Run the published experiments, and write their report."""
-    import asyncio
-
-    from ccplay.cli import results
     from ccplay.experiment import runner
     from ccplay.experiment.plan import RunOptions
     from ccplay.scenario.library import find

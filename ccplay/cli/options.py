@@ -81,8 +81,7 @@ def _content(path: Path) -> bytes:
         return file.read()
 
 
-# --- networks named on the command line -----------------------------------------------------------
-# Networks named on the command line: a topology with its parameters, or one of a Mininet file.
+# --- networks named on the command line: a topology with its parameters, or one of a Mininet file -
 
 _PATIENCE_S = 30.0
 """Seconds that running a Mininet file may take."""
@@ -268,24 +267,18 @@ def add_lab(parser: argparse.ArgumentParser) -> None:
         help="host: this machine's kernel (default); guest: a full kernel in a virtual machine; "
         "auto: the guest if the scenario needs it",
     )
-    parser.add_argument(
-        "--algorithm",
-        action="append",
-        default=[],
-        type=Path,
-        metavar="FILE",
-        help="offer your own congestion control NAME.bpf.c as NAME; a file on the lab's machine; "
-        "may be repeated",
-    )
-    parser.add_argument(
-        "--discipline",
-        action="append",
-        default=[],
-        type=Path,
-        metavar="FILE",
-        help="offer your own queue discipline NAME.py as NAME; a file on the lab's machine; "
-        "may be repeated",
-    )
+    for name, what in (
+        ("algorithm", "congestion control NAME.bpf.c"),
+        ("discipline", "queue discipline NAME.py"),
+    ):
+        parser.add_argument(
+            f"--{name}",
+            action="append",
+            default=[],
+            type=Path,
+            metavar="FILE",
+            help=f"offer your own {what} as NAME; a file on the lab's machine; may be repeated",
+        )
     parser.add_argument(
         "--hz", type=hertz, help="samples per second, 10 to 200 (default: the scenario's, or 50)"
     )

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import argparse
+import asyncio
 import shlex
 import sys
 from functools import partial
@@ -88,8 +89,6 @@ def add_run(parser: argparse.ArgumentParser) -> None:
 
 def run_run(arguments: argparse.Namespace) -> int:
     """Run this command and return the exit code."""
-    import asyncio
-
     from ccplay.experiment import runner
 
     loaded, wanted = options.load_scenario(arguments), _run_options(arguments)

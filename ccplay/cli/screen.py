@@ -70,8 +70,7 @@ def _await_foreground() -> None:
         termios.tcsetattr(0, termios.TCSANOW, termios.tcgetattr(0))
 
 
-# --- ``ccplay replay --picture`` and ``--cast`` ---------------------------------------------------
-# ``ccplay replay --picture`` and ``--cast``: draw a recording into files, without a terminal.
+# --- ``ccplay replay --picture`` and ``--cast``: draw a recording into files, without a terminal --
 
 _LEAST, _MOST = (80, 24), (500, 200)
 """Columns and rows of the smallest screen that shows everything, and of the largest accepted."""
