@@ -145,8 +145,7 @@ def _digest(path: Path) -> str:
         return hashlib.file_digest(file, "sha256").hexdigest()
 
 
-# --- builds the command line of QEMU that runs a program under the guest's kernel -----------------
-# Builds the command line of QEMU that runs a program under the guest's kernel, with its stdio.
+# --- QEMU's command line, which runs a program under the guest's kernel, with its stdio -----------
 
 _KERNEL_PARAMETERS = (
     "console=ttyS0 quiet loglevel=3 panic=-1 mitigations=off random.trust_cpu=1 "

@@ -21,8 +21,7 @@ from ccplay.model.values import Capabilities, Feature, LinkSetting, Qdisc, Traff
 from ccplay.scenario.values import Case, Scenario
 from ccplay.state.lab_state import LabState
 
-# --- the user's algorithms and disciplines --------------------------------------------------------
-# The user's algorithms and disciplines: a scenario may use their names, but never names files.
+# --- the user's algorithms and disciplines: a scenario may use their names, but never names files -
 
 
 def admit(algorithms: Iterable[str] = (), queues: Iterable[str] = ()) -> None:

@@ -318,8 +318,7 @@ class _Links:
         return direction in self._at_first and direction not in self._once_without
 
 
-# --- precedence between the names of one link -----------------------------------------------------
-# Precedence between the names of one link: a later entry must not undo a higher one before it.
+# --- precedence between the names of one link: a later entry must not undo a higher one before it -
 
 
 def check_overruled(links: Placed | None, network: Network, reader: Reader) -> None:

@@ -75,8 +75,7 @@ def _unquoted(part: str) -> str:
         raise MisfitError(f"{quote(part)} is not a quoted string of TOML") from None
 
 
-# --- the values of a file with their places -------------------------------------------------------
-# The values of a file with their places; the table of a case is merged over the common one.
+# --- the values of a file with their places; the table of a case is merged over the common one ----
 
 T = TypeVar("T")
 
