@@ -105,18 +105,15 @@ def test_steps_wait_for_the_answer_and_run_from_then(opened: Opened) -> None:
     assert course.phase(lab.state.now) == "revealed"
 
 
+def shortened(t: float) -> LinkChanged:
+    """Return the change of the bottleneck's queue to a short one."""
+    setting = replace(AT_FIRST, qdisc=SHORT)
+    return LinkChanged(t=t, link="r1->r2", setting=setting, offloads=False, delay_engine="none")
+
+
 def test_a_page_begins_with_the_network_of_the_file(opened: Opened) -> None:
     lab = Lab(course := TakenLesson(opened.lesson))
-    lab.apply(
-        FlowStarted(t=2.0, flow="9", src="s1", dst="d1", cc="reno", port=1),
-        LinkChanged(
-            t=2.0,
-            link="r1->r2",
-            setting=replace(AT_FIRST, qdisc=SHORT),
-            offloads=False,
-            delay_engine="none",
-        ),
-    )
+    lab.apply(FlowStarted(t=2.0, flow="9", src="s1", dst="d1", cc="reno", port=1), shortened(2.0))
     course.run()
     found = lab.pass_time(6.0)
     assert found == [StopFlow(flow="9"), SetQdisc(link="r1->r2", qdisc=PFIFO), StartFlow(flow="a")]
@@ -161,16 +158,7 @@ def test_settings_at_0_s_take_effect_as_the_page_opens_and_traffic_waits(
 def test_what_was_set_by_hand_on_a_page_is_undone_before_its_run(with_own_network: Opened) -> None:
     lab = Lab(course := TakenLesson(with_own_network.lesson))
     opened = lab.pass_time(4.0)
-    lab.apply(
-        Applied(t=4.0, command=short(99)),
-        LinkChanged(
-            t=4.0,
-            link="r1->r2",
-            setting=replace(AT_FIRST, qdisc=SHORT),
-            offloads=False,
-            delay_engine="none",
-        ),
-    )
+    lab.apply(Applied(t=4.0, command=short(99)), shortened(4.0))
     course.run()
     undone = [SetQdisc(link="r1->r2", qdisc=PFIFO), *opened]
     assert lab.pass_time(5.0)[: len(undone)] == undone
