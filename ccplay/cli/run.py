@@ -24,7 +24,6 @@ if TYPE_CHECKING:
     from ccplay.scenario.values import Scenario
     from ccplay.session.session import Session
     from ccplay.share.presenter import Sharing
-    from ccplay.state.lab_state import LabState
     from ccplay.stream.sinks import Sink
     from ccplay.stream.sources import Source
 
@@ -254,6 +253,7 @@ def _opened(
     record: Path | None,
 ) -> Session:
     """Return a new session, recorded in memory if no file records it."""
+    from ccplay.scenario.rules import guest_offer
     from ccplay.session.archive import SessionRecorder, Unsaved
     from ccplay.session.session import Session
     from ccplay.session.steps import Script
@@ -273,12 +273,5 @@ def _opened(
         sinks=sinks,
         script=script,
         idle=script.idle,
-        advice=partial(_advice, scenario),
+        advice=partial(guest_offer, scenario),
     )
-
-
-def _advice(scenario: Scenario, state: LabState) -> str:
-    """Return the line that offers a guest for what the kernel lacks; empty if none helps."""
-    from ccplay.scenario.rules import guest_offer
-
-    return guest_offer(scenario, state.hello.capabilities) if state.hello else ""

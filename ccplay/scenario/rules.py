@@ -129,8 +129,11 @@ def _lacks(scenario: Scenario, capabilities: Capabilities) -> tuple[dict[str, No
     return lacks, kinds
 
 
-def guest_offer(scenario: Scenario, capabilities: Capabilities) -> str:
-    """Return the line that offers a guest for what this kernel lacks; empty if none helps."""
+def guest_offer(scenario: Scenario, state: LabState) -> str:
+    """Return the line that offers a guest for what a lab's kernel lacks; empty if none helps."""
+    if state.hello is None:
+        return ""
+    capabilities = state.hello.capabilities
     return "".join(_guest(_lacks(scenario, capabilities)[1], capabilities))
 
 
