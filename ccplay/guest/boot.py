@@ -194,6 +194,11 @@ def argv(
         if (missing := lack()) is not None:
             raise LabError(missing)
         accelerator = seen_to_work()
+    words = [str(MODULES), *map(str, shared), *command]
+    if "\n" in "".join(words):
+        raise LabError(f"a guest can't use names with line breaks: {' '.join(words)!r}")
+    # The guest's init reads a word a line.
+    lines = "".join(f"{word}\n" for word in words)
     emulated = accelerator == "tcg"
     pace = f"{_TWO_NS},sleep={'on' if paced else 'off'}"
     return [
@@ -213,10 +218,7 @@ def argv(
         *(word for at, each in enumerate(shared) for word in _share(f"share{at}", each)),
         *("-append", _KERNEL_PARAMETERS + (_EMULATED_CLOCK if emulated else "")),
         # Not on the kernel's command line, which takes 32 words and no empty ones.
-        *(
-            "-fw_cfg",
-            f"name=opt/ccplay,string={_as_lines([str(MODULES), *map(str, shared), *command])}",
-        ),
+        *("-fw_cfg", f"name=opt/ccplay,string={_escaped(lines)}"),
     ]
 
 
@@ -314,13 +316,6 @@ def _share(tag: str, folder: Path, option: str = "") -> list[str]:
     """Return QEMU's options for a folder shared as a 9p device."""
     shared = f"local,id={tag},path={_escaped(folder)},security_model=none,multidevs=remap{option}"
     return ["-fsdev", shared, "-device", f"virtio-9p-pci,fsdev={tag},mount_tag={tag}"]
-
-
-def _as_lines(words: Sequence[str]) -> str:
-    """Return the words for the guest's init, one per line. Raises ``LabError`` for line breaks."""
-    if "\n" in "".join(words):
-        raise LabError(f"a guest can't use names with line breaks: {' '.join(words)!r}")
-    return _escaped("".join(f"{word}\n" for word in words))
 
 
 def _escaped(text: object) -> str:
