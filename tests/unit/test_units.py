@@ -10,46 +10,31 @@ _RATES = "bit/s, kbit/s, Mbit/s, Gbit/s, B/s, kB/s, MB/s, GB/s"
 
 
 @pytest.mark.parametrize(
-    ("text", "bps"),
+    ("parse", "text", "value"),
     [
-        ("10 Mbit/s", 10_000_000),
-        ("1.5Mbit", 1_500_000),
-        ("10 MBit", 10_000_000),
-        ("100 kbps", 100_000),
-        ("1 Gbit/s", 10**9),
-        ("10 MB/s", 80_000_000),
-        ("187.5 kB/s", 1_500_000),
+        (units.parse_rate, "10 Mbit/s", 10_000_000),
+        (units.parse_rate, "1.5Mbit", 1_500_000),
+        (units.parse_rate, "10 MBit", 10_000_000),
+        (units.parse_rate, "100 kbps", 100_000),
+        (units.parse_rate, "1 Gbit/s", 10**9),
+        (units.parse_rate, "10 MB/s", 80_000_000),
+        (units.parse_rate, "187.5 kB/s", 1_500_000),
+        (units.parse_time_us, "20 ms", 20_000),
+        (units.parse_time_us, "1s", 1_000_000),
+        (units.parse_time_us, "50 us", 50),
+        (units.parse_time_us, "1.5 min", 90_000_000),
+        (units.parse_time_us, "1 h", 3_600_000_000),
+        (units.parse_size, "177669 bytes", 177_669),
+        (units.parse_size, "10_000 B", 10_000),
+        (units.parse_size, "50 MB", 50_000_000),
+        # Exact to the last digit, unlike 7 * 0.01, which is not 0.07.
+        (units.parse_ratio, "7 %", 0.07),
+        (units.parse_ratio, "0.07", 0.07),
+        (units.parse_ratio, "100%", 1.0),
     ],
 )
-def test_rates(text: str, bps: int) -> None:
-    assert units.parse_rate(text) == bps
-
-
-@pytest.mark.parametrize(
-    ("text", "us"),
-    [
-        ("20 ms", 20_000),
-        ("1s", 1_000_000),
-        ("50 us", 50),
-        ("1.5 min", 90_000_000),
-        ("1 h", 3_600_000_000),
-    ],
-)
-def test_times(text: str, us: int) -> None:
-    assert units.parse_time_us(text) == us
-
-
-@pytest.mark.parametrize(
-    ("text", "size"), [("177669 bytes", 177_669), ("10_000 B", 10_000), ("50 MB", 50_000_000)]
-)
-def test_sizes(text: str, size: int) -> None:
-    assert units.parse_size(text) == size
-
-
-@pytest.mark.parametrize(("text", "ratio"), [("7 %", 0.07), ("0.07", 0.07), ("100%", 1.0)])
-def test_ratios(text: str, ratio: float) -> None:
-    """A percentage is exact to the last digit, unlike 7 * 0.01, which is not 0.07."""
-    assert units.parse_ratio(text) == ratio
+def test_quantities_are_read(parse: Callable[[str], float], text: str, value: float) -> None:
+    assert parse(text) == value
 
 
 @pytest.mark.parametrize("text", ["", "ten Mbit/s", "10", "10 Mb", "-3 Mbit/s", "1.2.3 Mbit/s"])
