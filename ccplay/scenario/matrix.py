@@ -30,7 +30,6 @@ from ccplay.traffic.flow import StartFlow, StopFlow
 
 # --- differences between repeats of a case: the seeds, and the start of each flow -----------------
 
-MOST_REPEATS = 1000
 MOST_SEEDS = 2**31
 
 _Moment: TypeAlias = tuple[float, str | None]

@@ -12,9 +12,9 @@ from msgspec.structs import replace
 
 from ccplay.errors import ScenarioError
 from ccplay.files.reading import open_regular
-from ccplay.model.quantities import FLAG, SECONDS, WHOLE, Field, quote
+from ccplay.model.quantities import Field, quote
 from ccplay.model.settings import DAY_S
-from ccplay.model.texts import LINE, PROSE, choice
+from ccplay.model.texts import LINE, PROSE
 from ccplay.model.topologies import plan
 from ccplay.scenario import document
 from ccplay.scenario.document import LARGEST_FILE, Mistakes
@@ -30,17 +30,8 @@ from ccplay.scenario.evidence import (
 )
 from ccplay.scenario.keys import BUILD, HOSTS, LINKS, TOPOLOGY, read_build
 from ccplay.scenario.lesson import LESSON, read_lesson
-from ccplay.scenario.matrix import (
-    AXIS,
-    MOST_REPEATS,
-    Point,
-    check_settings,
-    flow_of,
-    points,
-    read_matrix,
-    size,
-)
-from ccplay.scenario.parts import Items, Named, TomlTable
+from ccplay.scenario.matrix import AXIS, Point, check_settings, flow_of, points, read_matrix, size
+from ccplay.scenario.parts import Items, Named, TomlTable, keys_of
 from ccplay.scenario.timeline import (
     MOST_STEPS,
     STEP,
@@ -65,32 +56,8 @@ from ccplay.visible import printable
 # --- the cases of a file: its common part merged with a case, the settings and the matrix ---------
 
 MOST_CASES = 1000
-ENDS = ("duration", "all", "first")
-"""Conditions that can end a case."""
 
-VALUES = {
-    "about": Field(PROSE, "Description for people"),
-    "duration": Field(SECONDS, "Longest duration of a run", 1e-6, DAY_S, name="duration_s"),
-    "until": Field(
-        choice("end", ENDS),
-        '"all": end once all steps are done and all limited traffic has ended; '
-        '"first": once the first flow of a fixed size is done',
-    ),
-    "repeats": Field(WHOLE, "How often every case is run", 1, MOST_REPEATS),
-    "jitter": Field(
-        *(
-            SECONDS,
-            "Each repeat delays the start of each flow by a random time up to this",
-            0,
-            DAY_S,
-        ),
-        name="jitter_s",
-    ),
-    "balanced": Field(
-        FLAG, "Flows that start together take turns at being first, from repeat to repeat"
-    ),
-    "published_in": Field(LINE, "Source of the published values: reports cite it"),
-}
+VALUES = keys_of(Case)
 """Single values of a case, apart from those of its network."""
 TABLES = {
     "topology": TOPOLOGY,
@@ -201,12 +168,11 @@ def _case(node: Placed, at: Point, reader: Reader) -> Case:
         text = 'duration is missing: the longest duration of a run, such as "60 s"'
         reader.mistakes.add(node.place, text)
     single = TomlTable(keys=VALUES).values(Placed(node.place, table), reader)
-    duration_s = single.setdefault("duration_s", float(DAY_S))
     build, names = read_build(table, reader)
     if names is not None:
         check_overruled(table.get("links"), names, reader)
     before = reader.mistakes.count
-    drafts = read_timeline(table.get("timeline"), duration_s, reader)
+    drafts = read_timeline(table.get("timeline"), single.get("duration_s", DAY_S), reader)
     whole = reader.mistakes.count == before
     if names is not None and whole:
         check_classes(drafts, build.links, names, reader.mistakes)
@@ -218,7 +184,7 @@ def _case(node: Placed, at: Point, reader: Reader) -> Case:
         metrics=read_metrics(table.get("metrics"), reader, names),
         expect=read_expect(table.get("expect"), reader, names),
         published=read_published(table.get("published"), reader, names, at),
-        **{"about": "", **single},
+        **single,
     )
     _check_ends(case, table, reader)
     return case

@@ -11,7 +11,16 @@ import msgspec
 from msgspec.structs import replace
 
 from ccplay.errors import UsageError
-from ccplay.model.quantities import FLAG, NUMBER, SECONDS, Field, MisfitError, did_you_mean, quote
+from ccplay.model.quantities import (
+    FLAG,
+    NUMBER,
+    SECONDS,
+    WHOLE,
+    Field,
+    MisfitError,
+    did_you_mean,
+    quote,
+)
 from ccplay.model.settings import DAY_S
 from ccplay.model.texts import LINE, METRIC, NAME, PROSE, choice
 from ccplay.stream.wire import AnyBuild, AnyCommand
@@ -304,34 +313,53 @@ class Criterion(Asked, frozen=True, kw_only=True):
     """Settings of a quick evaluation by path, as with ``--set``."""
 
 
-class Case(msgspec.Struct, frozen=True):
+MOST_REPEATS = 1000
+
+
+class Case(msgspec.Struct, frozen=True, kw_only=True):
     """One case: a network and a timeline. Every run has a lab of its own."""
 
     name: str
     title: str
     """Title of the scenario, with the case's name if there are several."""
-    about: str
+    about: Annotated[str, Field(PROSE, "Description for people")] = ""
     build: AnyBuild
     timeline: tuple[Step, ...]
     """Steps in the order of the file, which also holds for those at one moment."""
-    duration_s: float
-    """Longest time in seconds until the case ends."""
-    until: str = "duration"
-    """Condition that ends the case: ``duration``; ``all``: all steps are done and all limited
-    traffic has ended; ``first``: the first flow of a fixed size is done."""
+    duration_s: Annotated[
+        float, Field(SECONDS, "Longest duration of a run", 1e-6, DAY_S, key="duration")
+    ] = float(DAY_S)
+    until: Annotated[
+        str,
+        Field(
+            choice("end", ("duration", "all", "first")),
+            '"all": end once all steps are done and all limited traffic has ended; '
+            '"first": once the first flow of a fixed size is done',
+        ),
+    ] = "duration"
     parameters: Mapping[str, str | int | float | bool] = msgspec.field(default_factory=dict)
     """Point in the file's matrix: values as written in the file, by axis."""
-    repeats: int = 1
-    jitter_s: float = 0.0
-    """Largest random delay of a flow's start in a repeat, in seconds."""
-    balanced: bool = False
-    """Whether, over the repeats, each flow starts first equally often."""
+    repeats: Annotated[int, Field(WHOLE, "How often every case is run", 1, MOST_REPEATS)] = 1
+    jitter_s: Annotated[
+        float,
+        Field(
+            SECONDS,
+            "Each repeat delays the start of each flow by a random time up to this",
+            *(0, DAY_S),
+            key="jitter",
+        ),
+    ] = 0.0
+    balanced: Annotated[
+        bool,
+        Field(FLAG, "Flows that start together take turns at being first, from repeat to repeat"),
+    ] = False
     metrics: tuple[str, ...] = ()
     """Metrics to report first; see ``Expectation.metric``."""
     expect: tuple[Expectation, ...] = ()
     published: tuple[Published, ...] = ()
-    published_in: str = ""
-    """Source of the published values."""
+    published_in: Annotated[str, Field(LINE, "Source of the published values: reports cite it")] = (
+        ""
+    )
 
     @property
     def sizes(self) -> dict[str, int]:
