@@ -204,7 +204,6 @@ def _wanted(arguments: argparse.Namespace, kind: str) -> Wanted:
     if arguments.jobs is None:
         arguments.jobs = min(2, os.cpu_count() or 1) if arguments.quick else 1
     return Wanted(
-        kind=kind,
         subject=subject,
         against=tuple({each.name: each for each in others}.values()),
         only=arguments.only,

@@ -49,6 +49,11 @@ class Subject(msgspec.Struct, frozen=True):
     value: Plain
     """Value in the matrix: the name of an algorithm, or the table of a queue."""
 
+    @property
+    def kind(self) -> str:
+        """What it is: ``algorithm`` or ``discipline``."""
+        return "algorithm" if self.value == self.name else "discipline"
+
 
 def subject_of(name: str, kind: str) -> Subject:
     """Return the algorithm or the discipline of a name."""

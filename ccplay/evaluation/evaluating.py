@@ -83,9 +83,8 @@ _STYLES: dict[Verdict, str] = {
 class Wanted(msgspec.Struct, frozen=True, kw_only=True):
     """What is to be evaluated, and how."""
 
-    kind: str
-    """What is judged: ``algorithm`` or ``discipline``."""
     subject: Subject
+    """What is judged."""
     against: tuple[Subject, ...]
     """Those that are measured for comparison and as competitors; the subject may be among them."""
     only: tuple[str, ...] = ()
@@ -112,11 +111,11 @@ class Planned(msgspec.Struct, frozen=True):
 
 def plan_criteria(wanted: Wanted) -> list[Planned]:
     """Return the criteria to evaluate in the order of their sections. Raises ``CcplayError``."""
-    planned = []
-    for name, path in find_criteria(wanted.kind, wanted.only).items():
+    planned, kind = [], wanted.subject.kind
+    for name, path in find_criteria(kind, wanted.only).items():
         criterion = load(path).criterion
         needed = references(criterion) if criterion else []
-        named = [wanted.subject, *wanted.against, *(subject_of(e, wanted.kind) for e in needed)]
+        named = [wanted.subject, *wanted.against, *(subject_of(e, kind) for e in needed)]
         subjects = tuple({each.name: each for each in named}.values())
         beside = [each.name for each in wanted.against]
         scenario = load_criterion(path, subjects, beside, quick=wanted.quick)
@@ -270,12 +269,12 @@ def _evaluation(
 ) -> Evaluation:
     evaluation = Evaluation(
         subject=wanted.subject.name,
-        kind=wanted.kind,
+        kind=wanted.subject.kind,
         against=[each.name for each in wanted.against if each != wanted.subject],
         quick=wanted.quick,
         machine=machine,
         criteria=list(found),
-        left_out=[] if wanted.only else left_out(wanted.kind),
+        left_out=[] if wanted.only else left_out(wanted.subject.kind),
     )
     if wanted.baseline is None:
         return evaluation

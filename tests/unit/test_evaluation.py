@@ -359,7 +359,6 @@ def wanting(kind: str, out: Path, *, quick: bool, only: tuple[str, ...] = ()) ->
     names = ("reno", "cubic") if kind == "algorithm" else ("codel", "pfifo")
     subject, *against = (subject_of(each, kind) for each in names)
     return Wanted(
-        kind=kind,
         subject=subject,
         against=tuple(against),
         only=only,
