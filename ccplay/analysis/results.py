@@ -16,7 +16,7 @@ from ccplay.analysis.trust import HealthResult
 from ccplay.model.columns import MILLISECONDS, PACKETS, SHARE, SIZE, Column, ResultTable
 from ccplay.scenario.values import Published
 from ccplay.state.lab_state import LabState
-from ccplay.traffic import TrafficResults
+from ccplay.traffic import OfCase, TrafficResults
 
 # --- the checkpoint of a race: bytes of every flow when the first of a fixed size is done ---------
 
@@ -283,20 +283,18 @@ class Machine(msgspec.Struct, frozen=True, kw_only=True):
     sample_hz: float
 
 
-class CaseStatistics(msgspec.Struct, frozen=True, kw_only=True):
+class CaseStatistics(OfCase, frozen=True, kw_only=True):
     """Statistics over the repeats of one case."""
 
-    name: str
-    parameters: dict[str, str | int | float | bool] = {}
     runs: int
     """Runs completed without errors; no others are counted."""
     untrustworthy: int = 0
     """Number of runs that could not be trusted even after repetition."""
     metrics: dict[str, Statistic] = msgspec.field(name="figures")
     """Statistics by the path of the metric, such as ``checkpoint.ratio``."""
-    reported: list[str] = []
+    reported: list[str] = msgspec.field(default_factory=list)
     """Metrics to show first: those of the scenario, or the default ones."""
-    published: list[Published] = []
+    published: list[Published] = msgspec.field(default_factory=list)
 
 
 class Result(msgspec.Struct, frozen=True, kw_only=True):

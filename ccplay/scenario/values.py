@@ -24,7 +24,7 @@ from ccplay.model.quantities import (
 from ccplay.model.settings import DAY_S
 from ccplay.model.texts import LINE, METRIC, NAME, PROSE, choice
 from ccplay.stream.wire import AnyBuild, AnyCommand
-from ccplay.traffic import TRAFFIC
+from ccplay.traffic import TRAFFIC, OfCase
 from ccplay.traffic.flow import StartFlow
 from ccplay.visible import printable
 
@@ -316,10 +316,9 @@ class Criterion(Asked, frozen=True, kw_only=True):
 MOST_REPEATS = 1000
 
 
-class Case(msgspec.Struct, frozen=True, kw_only=True):
+class Case(OfCase, frozen=True, kw_only=True):
     """One case: a network and a timeline. Every run has a lab of its own."""
 
-    name: str
     title: str
     """Title of the scenario, with the case's name if there are several."""
     about: Annotated[str, Field(PROSE, "Description for people")] = ""
@@ -337,8 +336,6 @@ class Case(msgspec.Struct, frozen=True, kw_only=True):
             '"first": once the first flow of a fixed size is done',
         ),
     ] = "duration"
-    parameters: Mapping[str, str | int | float | bool] = msgspec.field(default_factory=dict)
-    """Point in the file's matrix: values as written in the file, by axis."""
     repeats: Annotated[int, Field(WHOLE, "How often every case is run", 1, MOST_REPEATS)] = 1
     jitter_s: Annotated[
         float,

@@ -7,6 +7,7 @@ and only the lab imports it. Every stage of the program iterates over ``TRAFFIC`
 
 from __future__ import annotations
 
+from collections.abc import Mapping
 from typing import Any, TypeVar
 
 import msgspec
@@ -67,12 +68,17 @@ def is_brief(flow: Flow) -> bool:
 # --- results of all kinds -------------------------------------------------------------------------
 
 
-class RunResult(msgspec.Struct, frozen=True, kw_only=True):
-    """The identity of a run: the first fields of every result."""
+class OfCase(msgspec.Struct, frozen=True, kw_only=True):
+    """What belongs to a case: by the case's name, and its point in the file's matrix."""
 
     name: str
-    parameters: dict[str, str | int | float | bool] = msgspec.field(default_factory=dict)
-    """Point of the case in the file's matrix, by axis."""
+    parameters: Mapping[str, str | int | float | bool] = msgspec.field(default_factory=dict)
+    """Point of the case in the file's matrix: values as written in the file, by axis."""
+
+
+class RunResult(OfCase, frozen=True, kw_only=True):
+    """The identity of a run: the first fields of every result."""
+
     repeat: int = 1
     attempt: int = 1
     """Number of the attempt; more than 1 if earlier ones could not be trusted: the result has them
