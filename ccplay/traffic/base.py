@@ -223,20 +223,25 @@ Handlers: TypeAlias = dict[type, Callable[[Any, Any], None]]
 # --- results --------------------------------------------------------------------------------------
 
 
-class TrafficResult(msgspec.Struct, frozen=True, kw_only=True):
-    """The result of one traffic; each kind adds what it measured."""
+class Transfer(msgspec.Struct, frozen=True, kw_only=True):
+    """Something that was sent from one end to another: traffic, or a part of it."""
 
     id: str
     """Name of the traffic."""
     src: str
     dst: str
-    error: str | None
-    """Reason why the traffic died, if it was not stopped."""
 
     @property
     def path(self) -> str:
         """Source and destination: ``h1 → h2``."""
         return f"{self.src} → {self.dst}"
+
+
+class TrafficResult(Transfer, frozen=True, kw_only=True):
+    """The result of one traffic; each kind adds what it measured."""
+
+    error: str | None
+    """Reason why the traffic died, if it was not stopped."""
 
 
 # --- the description of a kind of traffic ---------------------------------------------------------

@@ -44,7 +44,7 @@ from ccplay.model.values import Monitored
 from ccplay.model.variables import FLOW_VARIABLES
 from ccplay.model.wording import one_way
 from ccplay.traffic import connections, monitored
-from ccplay.traffic.base import Form, Handlers, Tool, TrafficKind
+from ccplay.traffic.base import Form, Handlers, Tool, TrafficKind, Transfer
 from ccplay.traffic.connections import Connections, Flow
 from ccplay.traffic.monitored import PACKETS_TABLE, MonitoredResult, delays
 from ccplay.traffic.routes import ROUTES, nodes_of, routes
@@ -226,13 +226,12 @@ class FlowEnded(TrafficEnded, frozen=True):
     """Monitors' counts of the flow's packets; None if not requested or unavailable."""
 
 
-class Subflow(msgspec.Struct, frozen=True, kw_only=True):
-    """A subflow of an MPTCP connection, which is a TCP connection of its own."""
+class Subflow(Transfer, frozen=True, kw_only=True):
+    """A subflow of an MPTCP connection, which is a TCP connection of its own.
 
-    id: str
-    src: str
-    """IPv4 address of the sender."""
-    dst: str
+    Its ends are IPv4 addresses.
+    """
+
     cc: str
     started_s: float
     """Seconds since the start of the stream."""
@@ -255,7 +254,7 @@ class Subflow(msgspec.Struct, frozen=True, kw_only=True):
     @property
     def path(self) -> str:
         """Nodes of the path as text, or else the addresses."""
-        return " → ".join(self.nodes or (self.src, self.dst))
+        return " → ".join(self.nodes) or super().path
 
 
 SUBFLOWS = ResultTable(
