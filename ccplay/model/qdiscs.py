@@ -105,6 +105,11 @@ def parameter(
     )
 
 
+def _switch(name: str, meaning: str, words: str = "", *, default: bool = False) -> Parameter:
+    """Return a switch that only the kernel's discipline has; ``words`` are those for tc(8)."""
+    return parameter(name, SWITCH, meaning, default, only=KERNEL, tc=words)
+
+
 def classes(by: str) -> tuple[Parameter, ...]:
     """Return the parameters of a discipline with classes; ``by`` is how packets select one."""
     ways = ("tos", "dscp", "flow", "source", "destination")
@@ -203,12 +208,8 @@ RED = DisciplineKind(
         parameter(
             "avpkt", QUEUE_SIZE, "bytes of an average packet", 1000, low=64, high=9000, only=KERNEL
         ),
-        parameter(
-            "harddrop", SWITCH, "drop ECN packets, too, above max", default=False, only=KERNEL
-        ),
-        parameter(
-            "nodrop", SWITCH, "with ecn: never drop other packets", default=False, only=KERNEL
-        ),
+        _switch("harddrop", "drop ECN packets, too, above max"),
+        _switch("nodrop", "with ecn: never drop other packets"),
     ),
 )
 CHOKE = DisciplineKind(
@@ -277,17 +278,10 @@ def _pie(limit: int) -> tuple[Parameter, ...]:
             low=4_000,
             only=KERNEL,
         ),
-        parameter(
-            *("bytemode", SWITCH, "drop large packets rather than small ones"),
-            default=False,
-            only=KERNEL,
-            tc="bytemode|nobytemode",
-        ),
-        parameter(
-            *("dq_rate_estimator", SWITCH, "estimate the delay from the rate of departures"),
-            default=False,
-            only=KERNEL,
-            tc="dq_rate_estimator|no_dq_rate_estimator",
+        _switch("bytemode", "drop large packets rather than small ones", "bytemode|nobytemode"),
+        _switch(
+            *("dq_rate_estimator", "estimate the delay from the rate of departures"),
+            "dq_rate_estimator|no_dq_rate_estimator",
         ),
     )
 
@@ -365,29 +359,23 @@ DUALPI2 = DisciplineKind(
             *("min_qlen_step", PACKETS, "L4S packets that must wait before the step marks", 0),
             only=KERNEL,
         ),
-        parameter(
-            *("drop_on_overload", SWITCH, "drop on overload instead of letting the queue grow"),
+        _switch(
+            *("drop_on_overload", "drop on overload instead of letting the queue grow"),
+            "drop_on_overload|overflow",
             default=True,
-            only=KERNEL,
-            tc="drop_on_overload|overflow",
         ),
-        parameter(
-            *("drop_enqueue", SWITCH, "drop as packets arrive instead of as they leave"),
-            default=False,
-            only=KERNEL,
-            tc="drop_enqueue|drop_dequeue",
+        _switch(
+            *("drop_enqueue", "drop as packets arrive instead of as they leave"),
+            "drop_enqueue|drop_dequeue",
         ),
-        parameter(
-            *("any_ect", SWITCH, "all ECN packets use the L4S queue, not those of ECT(1) alone"),
-            default=False,
-            only=KERNEL,
-            tc="any_ect|l4s_ect",
+        _switch(
+            *("any_ect", "all ECN packets use the L4S queue, not those of ECT(1) alone"),
+            "any_ect|l4s_ect",
         ),
-        parameter(
-            *("split_gso", SWITCH, "split long packets before they wait"),
+        _switch(
+            *("split_gso", "split long packets before they wait"),
+            "split_gso|no_split_gso",
             default=True,
-            only=KERNEL,
-            tc="split_gso|no_split_gso",
         ),
     ),
 )
@@ -402,10 +390,6 @@ FLOW_MODES = (
 DIFFSERV_MODES = ("diffserv3", "diffserv4", "diffserv8", "besteffort", "precedence")
 FRAMINGS = ("noatm", "atm", "ptm")
 """Values of cake's ``atm``: the framing of the link."""
-
-
-def _switch(name: str, meaning: str, words: str, *, default: bool = False) -> Parameter:
-    return parameter(name, SWITCH, meaning, default, only=KERNEL, tc=words)
 
 
 FQ = DisciplineKind(
@@ -522,7 +506,7 @@ SFQ = DisciplineKind(
         parameter(
             "depth", PACKETS, "maximum queue length of a flow", 127, low=1, high=127, only=KERNEL
         ),
-        _switch("headdrop", "drop the oldest packet of a full queue", "headdrop|"),
+        _switch("headdrop", "drop the oldest packet of a full queue"),
         parameter(
             *("redflowlimit", QUEUE_SIZE, "RED on each queue: maximum queue length", None),
             low=3028,
@@ -548,8 +532,8 @@ SFQ = DisciplineKind(
         parameter(
             "burst", PACKETS, "RED: packets that may arrive at once", None, low=1, only=KERNEL
         ),
-        _switch("ecn", "RED: mark ECN packets instead of dropping", "ecn|"),
-        _switch("harddrop", "RED: drop ECN packets too, above max", "harddrop|"),
+        _switch("ecn", "RED: mark ECN packets instead of dropping"),
+        _switch("harddrop", "RED: drop ECN packets too, above max"),
     ),
 )
 DRR = DisciplineKind(
