@@ -113,7 +113,7 @@ def linear(topology: Topology, routers: int) -> Network:
 
     Every egress of a router is observed, first those towards ``h2``.
     """
-    names = ["r"] if routers == 1 else [f"r{number}" for number in range(1, routers + 1)]
+    names = ["r"] if routers == 1 else numbered("r", routers)
     cables = list(pairwise(["h1", *names, "h2"]))
     return assemble(
         topology,
@@ -135,8 +135,7 @@ PAIRS = parameter("pairs", 1, 8, 2, "How many senders, and how many receivers, a
 
 def dumbbell(topology: Topology, pairs: int) -> Network:
     """Return senders ``s1`` … and receivers ``d1`` … around the observed link ``r1-r2``."""
-    senders = [f"s{number}" for number in range(1, pairs + 1)]
-    receivers = [f"d{number}" for number in range(1, pairs + 1)]
+    senders, receivers = numbered("s", pairs), numbered("d", pairs)
     roles = dict.fromkeys(senders, "sender") | dict.fromkeys(("r1", "r2"), "router")
     return assemble(
         topology,
@@ -161,9 +160,8 @@ def parking_lot(topology: Topology, hops: int) -> Network:
     The links between routers are observed, first those away from ``h1``. The path from ``h1`` to
     ``h2`` crosses all hops, the path of a cross flow only one.
     """
-    numbers = range(1, hops + 1)
-    routers = [f"r{number}" for number in range(1, hops + 2)]
-    senders, receivers = [f"s{n}" for n in numbers], [f"d{n}" for n in numbers]
+    routers = numbered("r", hops + 1)
+    senders, receivers = numbered("s", hops), numbered("d", hops)
     roles = dict.fromkeys(["h1", *senders], "sender") | dict.fromkeys(routers, "router")
     chain = list(pairwise(routers))
     cables = [("h1", routers[0]), *chain, (routers[-1], "h2")]
