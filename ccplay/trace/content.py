@@ -9,7 +9,7 @@ from __future__ import annotations
 import hashlib
 import struct
 from array import array
-from collections.abc import Sequence
+from collections.abc import Iterator, Sequence
 from itertools import accumulate
 from typing import Any
 
@@ -56,6 +56,10 @@ class Steps(msgspec.Struct):
     def __len__(self) -> int:
         """Return the number of steps."""
         return len(self.values)
+
+    def spans(self) -> Iterator[tuple[int, int, float]]:
+        """Yield when each value begins and ends to hold, and the value."""
+        return zip(self.times_us, [*self.times_us[1:], self.period_us], self.values, strict=True)
 
 
 def steps(times_us: Sequence[int], values: Sequence[float], period_us: int) -> Steps:
@@ -118,16 +122,12 @@ class Content(msgspec.Struct):
 
 
 def _mean(of: Steps) -> float:
-    ends = [*of.times_us[1:], of.period_us]
-    spans = zip(of.times_us, ends, of.values, strict=True)
-    return sum((end - begin) * value for begin, end, value in spans) / of.period_us
+    return sum((end - begin) * value for begin, end, value in of.spans()) / of.period_us
 
 
 def carried(rates: Steps) -> Sequence[float]:
     """Return the bits that a rate with steps carries until each step, and in its period."""
-    ends = [*rates.times_us[1:], rates.period_us]
-    spans = zip(rates.times_us, ends, rates.values, strict=True)
-    bits = ((end - begin) * rate / 1e6 for begin, end, rate in spans)
+    bits = ((end - begin) * rate / 1e6 for begin, end, rate in rates.spans())
     return array("d", accumulate(bits, initial=0.0))
 
 

@@ -50,10 +50,6 @@ def load(trace: Trace, folder: Path, texts: dict[str, str]) -> Trace:
         if sum(map(len, files.values())) + len(image) > MOST_BYTES:
             raise TraceError(f"{trace.rate or trace.delay}: the traces take more than 512 MiB")
         files[digest] = image
-    return _with(trace, digest)
-
-
-def _with(trace: Trace, digest: str) -> Trace:
     return Trace(rate=trace.rate, delay=trace.delay, loop=trace.loop, digest=digest)
 
 

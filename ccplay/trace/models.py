@@ -185,8 +185,7 @@ def rates(content: Content) -> Content:
 def opportunities(rates: Steps) -> Content:
     """Return the opportunities that carry what a rate with steps carries, for mahimahi's format."""
     times, bits = array("I"), 0.0
-    ends = [*rates.times_us[1:], rates.period_us]
-    for begin, end, rate in zip(rates.times_us, ends, rates.values, strict=True):
+    for begin, end, rate in rates.spans():
         at = float(begin)
         while rate and (left := (OPPORTUNITY * 8 - bits) / rate * 1e6) <= end - at:
             at, bits = at + left, 0.0
