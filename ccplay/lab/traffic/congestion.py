@@ -16,6 +16,7 @@ from ccplay.assets import SUFFIX, kernel_modules, module_remedy
 from ccplay.bpf.loaded import is_ours, library
 from ccplay.errors import CcplayError, CommandError, LabError, UnsupportedError
 from ccplay.lab import netns
+from ccplay.lab.connection import OPTION_ECN, OPTIONS
 from ccplay.lab.netlink import CREATE, EXCLUSIVE, REPLACE
 from ccplay.lab.netns import Namespace
 from ccplay.lab.rtnl import (
@@ -40,7 +41,6 @@ from ccplay.model.values import MOST_SEGMENTS
 _SYSCTL = Path("/proc/sys/net/ipv4")
 
 _TABLE_MAIN, _TYPE_UNICAST = 254, 1
-_TCPI_OPTIONS, _TCPI_OPT_ECN = 5, 8
 
 NEED_ECN = {
     name: "the connection has no ECN, which is negotiated as it opens: "
@@ -173,7 +173,7 @@ def _switch(connection: socket.socket, cc: str, name: str) -> None:
 def _has_ecn(connection: socket.socket) -> bool:
     """Return whether both ends have agreed on ECN: ``tcpi_options`` of struct tcp_info."""
     info = connection.getsockopt(socket.IPPROTO_TCP, socket.TCP_INFO, 8)
-    return bool(info[_TCPI_OPTIONS] & _TCPI_OPT_ECN)
+    return bool(info[OPTIONS] & OPTION_ECN)
 
 
 def _set(connection: socket.socket, cc: str) -> None:
@@ -370,7 +370,7 @@ def _wrong(cwnd: int, unacked: int) -> str:
 # The kernel has no socket option for ECN. It requests ECN (RFC 3168) if the sysctl ``tcp_ecn`` asks
 # for it on the whole host, or if the route does: ip-route(8), ``features``; ip-rule(8), ``dport``.
 
-_TABLE, _MAIN = 100, 254
+_TABLE = 100
 _FEATURE_ECN = 1
 """``RTAX_FEATURE_ECN`` of include/uapi/linux/rtnetlink.h."""
 
@@ -433,11 +433,10 @@ def _ect_1(verb: str, port: int) -> str:
 
 
 def _default_route(kernel: NetlinkSocket, namespace: Namespace) -> Any:
-    routes = kernel.dump(message(rtmsg, RTM_GETROUTE, family=socket.AF_INET))
-    for route in routes:
-        if (route["table"], route["dst_len"]) == (_MAIN, 0):
-            return route
-    raise LabError(f"host {namespace.name} has no default route")
+    routes = _routes(kernel)
+    if not routes or routes[0]["dst_len"]:
+        raise LabError(f"host {namespace.name} has no default route")
+    return routes[0]
 
 
 def _with_ecn(route: Any) -> Any:
