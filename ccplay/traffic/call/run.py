@@ -18,15 +18,8 @@ _FINDS_ITS_ADDRESS = Hold("connect")
 async def start(command: StartCall, site: Site, entry: GateEntry) -> tuple[StartCall, Pair]:
     """Start both programs; the first frame is sent at the moment of ``entry``."""
     name, src, dst = command.call or "", command.src or "", command.dst or ""
-    nothing = Monitored(
-        sent=0,
-        received=0,
-        received_bytes=0,
-        delay_mean_us=None,
-        delay_min_us=None,
-        delay_max_us=None,
-    )
-    seen, freezes, frozen_us, rate_bps, sent = nothing, 0, 0, 0, 0
+    seen: Monitored | None = None
+    freezes, frozen_us, rate_bps, sent = 0, 0, 0, 0
 
     def read(line: str) -> None:
         nonlocal seen, freezes, frozen_us, rate_bps, sent
@@ -46,7 +39,7 @@ async def start(command: StartCall, site: Site, entry: GateEntry) -> tuple[Start
                 sent = int(packets)
 
     def report() -> None:
-        if seen.received:
+        if seen is not None:
             sample = CallSample(
                 t=site.clock(),
                 call=name,
