@@ -34,8 +34,6 @@ class Racing(Connections):
 
     def __init__(self) -> None:
         super().__init__()
-        self.sizes: dict[str, int] = {}
-        """Bytes of each flow of a fixed size, in the order of their starts."""
         self.finish: Finish | None = None
         """Finish of the first flow; None until then. Series can't provide it, because they are
         floats of 24 bits."""

@@ -37,8 +37,6 @@ class Sampled(Racing):
 
     def __init__(self) -> None:
         super().__init__()
-        self.now = 0.0
-        """Moment ``t`` of the newest event."""
         self.queues: dict[str, Queue] = {}
         self.queue_intake = Intake[Queue](QUEUE_SERIES)
 

@@ -95,20 +95,17 @@ def _read(owner: _Sampled) -> None:
 
 # --- A trace of a flow: the values of its sender's kernel at each ACK, as series of their own -----
 
-TRACE_SERIES = ("cwnd", "ssthresh", "srtt_us", "snd_wnd")
-"""Fields of ``TraceSamples`` that are kept over time."""
-
 
 def _series() -> dict[str, Series]:
     timeline = Timeline()
-    return {name: Series(timeline) for name in TRACE_SERIES}
+    return {name: Series(timeline) for name in blocks.TRACE_FIELDS}
 
 
 class AckTrace(msgspec.Struct):
     """Values of a connection at each segment that its sender received."""
 
     series: dict[str, Series] = msgspec.field(default_factory=_series)
-    """Series of ``TRACE_SERIES`` on their own timeline, with one moment per segment."""
+    """Series of ``blocks.TRACE_FIELDS`` on their own timeline, with one moment per segment."""
     ca_state: Series = msgspec.field(default_factory=lambda: Series(Timeline()))
     """Congestion states, one value per change at its exact moment."""
 
@@ -126,11 +123,9 @@ class AckTrace(msgspec.Struct):
         """Add segments that are later than all before."""
         moments = blocks.moments(samples)
         tick = self.moments.extend(moments)
-        ticks = {
-            name: blocks.floats([getattr(samples, name)], len(moments))[0] for name in TRACE_SERIES
-        }
         for name, series in self.series.items():
-            series.extend(tick, ticks[name])
+            (floats,) = blocks.floats([getattr(samples, name)], len(moments))
+            series.extend(tick, floats)
 
     def change(self, event: CaStateChanged) -> None:
         """Add a change of the congestion state that is later than all before."""

@@ -8,11 +8,12 @@ from collections.abc import Callable, Mapping, Sequence
 import msgspec
 
 from ccplay.analysis.theory import Theory
+from ccplay.model.blocks import TRACE_FIELDS
 from ccplay.model.series import Series
 from ccplay.model.variables import variable
 from ccplay.plots.levels import Scope
 from ccplay.plots.subjects import series_of
-from ccplay.traffic.connections import TRACE_SERIES, Flow
+from ccplay.traffic.connections import Flow
 from ccplay.traffic.plot import Line, Plot, Setting, of_variable
 from ccplay.ui import lineup, plot_ghosts
 from ccplay.ui.cells import Row, Run, length
@@ -538,7 +539,7 @@ def _unit(pane: Pane, view: View, width: int) -> str:
         unit = SHORT_UNITS.get(unit, unit) if width >= NARROW else ""
     if variable.rate is not None and width >= _ROOMY:
         unit += f" over {variable.rate.over_s:g} s"
-    traced = variable.subject == "flow" and variable.name in TRACE_SERIES
+    traced = variable.subject == "flow" and variable.name in TRACE_FIELDS
     exact = traced and width >= NARROW and _is_exact(view, width)
     return f"{unit}{_PER_ACK}" if exact else unit
 

@@ -51,7 +51,7 @@ from ccplay.stream.sources import (
     RecordingLimits,
 )
 from ccplay.stream.wire import UnknownEvent
-from ccplay.traffic.connections import FLOW_SERIES, TRACE_SERIES
+from ccplay.traffic.connections import FLOW_SERIES
 from ccplay.ui import preferences
 from ccplay.visible import control_in
 from tests.events import HELLO, qdisc, tcp
@@ -214,7 +214,7 @@ def test_the_bound_counts_what_the_state_keeps() -> None:
     state, bounds = LabState(), RecordingLimits()
     assert 4 * len(FLOW_SERIES) == OF_FLOW
     assert 4 * len(QUEUE_SERIES) == OF_QUEUE
-    assert 4 * len(TRACE_SERIES) + 8 == OF_SEGMENT
+    assert 4 * len(blocks.TRACE_FIELDS) + 8 == OF_SEGMENT
     names = ["1", "2", "3"]
     tcp = TcpRows(flow=names, cc=["x"] * 3, fields={name: [0] * 3 for name in FLOW_SERIES})
     qdisc = QdiscRows(link=["l"], kind=["k"], fields={name: [0] for name in QUEUE_SERIES})

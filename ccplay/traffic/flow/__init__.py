@@ -538,14 +538,8 @@ def _subflow_started(state: Connections, event: SubflowStarted) -> None:
 def _subflow_ended(state: Connections, event: SubflowEnded) -> None:
     subflow = state.flows.get(event.subflow)
     if subflow is not None and subflow.kind == "subflow" and subflow.running:
-        _end_subflow(subflow, event.t)
+        subflow.ended, subflow.bytes = event.t, subflow.acked
         state.write(event.t, "warning", f"subflow {event.subflow} is gone")
-
-
-def _end_subflow(subflow: Flow, t: float) -> None:
-    subflow.ended, subflow.bytes = t, subflow.acked
-    subflow.duration_s = t - subflow.started
-    subflow.retransmits = round(subflow.series["total_retrans"].newest or 0)
 
 
 def _flow_ended(state: Connections, event: FlowEnded) -> None:
@@ -555,11 +549,10 @@ def _flow_ended(state: Connections, event: FlowEnded) -> None:
     if (first := state.flows.get(event.flow)) is not None:
         for each in first.subflows:
             if each.running:
-                _end_subflow(each, event.t)
-        first.bytes, first.duration_s = event.bytes, event.duration_s
-        first.retransmits = event.retransmits
-        first.sent = max(event.sent, first.sent)
-        first.monitored = event.monitored
+                each.ended, each.bytes = event.t, each.acked
+        sent = max(event.sent, first.sent)
+        first.end(event)
+        first.sent = sent
     if event.error:
         state.write(event.t, "error", f"flow {event.flow} died: {event.error}")
     else:
