@@ -37,10 +37,9 @@ from ccplay.model.network import Network
 from ccplay.model.samples import Sweep
 from ccplay.model.series import Series
 from ccplay.model.values import LinkSetting
-from ccplay.model.variables import CAPACITY, MOVED_DELAY
+from ccplay.model.variables import CAPACITY, MOVED_DELAY, Variable
 from ccplay.state import race, samples
-from ccplay.state.samples import Sampled
-from ccplay.state.sojourns import SojournCounts
+from ccplay.state.samples import Sampled, SojournCounts
 from ccplay.traffic import KINDS
 from ccplay.traffic.base import Handlers, lateness
 from ccplay.units import format_size
@@ -223,7 +222,7 @@ def capacity_at(state: LabState, link: str, t: float) -> float | None:
     change = state.link_at(link, t)
     if change is None or not change.setting.trace:
         return None if change is None else change.setting.rate or None
-    tick, series = state.sweeps.before_or_at(t), _capacities(state, link)
+    tick, series = state.sweeps.before_or_at(t), _moved(state, link, CAPACITY)
     if state.sweeps.at_or_after(change.t) > tick:
         return None
     now = None if series is None else series.at(tick)
@@ -250,7 +249,7 @@ def mean_capacity(state: LabState, link: str, start: float, end: float) -> float
     changes = sorted(change.t for change in state.links.get(link, ()))
     moments, bits = [start, *(t for t in changes if start < t < end), end], 0.0
     for since, until in pairwise(moments):
-        change, series = state.link_at(link, since), _capacities(state, link)
+        change, series = state.link_at(link, since), _moved(state, link, CAPACITY)
         found: float | None = None if change is None else change.setting.rate or None
         if change is not None and change.setting.trace and series is not None:
             mean = _mean(series, since, until)
@@ -278,9 +277,10 @@ def _mean(series: Series, since: float, until: float) -> float | None:
     return sum(value * seconds for value, seconds in known) / span
 
 
-def _capacities(state: LabState, link: str) -> Series | None:
+def _moved(state: LabState, link: str, variable: Variable) -> Series | None:
+    """Return capacity or delay of a link that moves; None if it never moved."""
     queue = state.queues.get(link)
-    return None if queue is None else queue.own.get(CAPACITY.name)
+    return None if queue is None else queue.own.get(variable.name)
 
 
 # --- base RTTs over time: the sums of the delays set for a path's links, there and back -----------
@@ -288,12 +288,6 @@ def _capacities(state: LabState, link: str) -> Series | None:
 
 _MOST_STEPS = 600
 """Most moments at which the delay of a link that moves is looked up."""
-
-
-def _moved_delay(state: LabState, name: str) -> Series | None:
-    """Return the delay of a link that moves in µs; None if it never moved."""
-    queue = state.queues.get(name)
-    return None if queue is None else queue.own.get(MOVED_DELAY.name)
 
 
 def _steps(series: Series) -> Iterator[float]:
@@ -316,7 +310,7 @@ def base_rtt(
     names = [link.name for link in network.round_trip(src, dst)]
     moments = {change.t for name in names for change in state.links.get(name, ())}
     for name in names:
-        if (moved := _moved_delay(state, name)) is not None:
+        if (moved := _moved(state, name, MOVED_DELAY)) is not None:
             moments.update(_steps(moved))
     changes: list[tuple[float, float | None]] = []
     for t in sorted(moments):
@@ -330,6 +324,6 @@ def delay_at(state: LabState, link: str, t: float) -> float:
     change = state.link_at(link, t)
     if change is None:
         return 0.0
-    series = _moved_delay(state, link) if change.setting.trace else None
+    series = _moved(state, link, MOVED_DELAY) if change.setting.trace else None
     now = None if series is None else series.at(series.timeline.before_or_at(t))
     return change.setting.delay_us or 0.0 if now is None else now

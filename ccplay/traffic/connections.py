@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from bisect import bisect_right
 from collections.abc import Sequence
 from typing import Generic, Protocol, TypeVar
 
@@ -257,14 +258,10 @@ class Connections(TrafficState):
 
     def cc_at(self, flow: Flow, t: float) -> str:
         """Return the congestion control of ``flow`` at ``t``."""
-        if not flow.cc_changes or flow.cc_changes[-1][0] <= t:
-            return flow.cc_changes[-1][1] if flow.cc_changes else flow.cc
-        cc = flow.cc_changes[0][1]
-        for since, name in flow.cc_changes:
-            if since > t:
-                break
-            cc = name
-        return cc
+        if not flow.cc_changes:
+            return flow.cc
+        at = bisect_right(flow.cc_changes, t, key=lambda change: change[0])
+        return flow.cc_changes[max(at - 1, 0)][1]
 
 
 def _flow_path(state: Connections, event: FlowPath) -> None:
