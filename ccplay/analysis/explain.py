@@ -74,22 +74,29 @@ class Waiting(msgspec.Struct, frozen=True, kw_only=True):
     """Unacknowledged segments of each running flow on that link, most first."""
 
 
-class Evidence(msgspec.Struct, frozen=True, kw_only=True):
-    """The known values of a flow; None is unknown."""
+class RoundTrip(msgspec.Struct, frozen=True, kw_only=True):
+    """The RTT of a flow now, and what it would be without queueing."""
 
-    flow: str
-    cc: str
-    t: float
-    cwnd: float
-    ca_state: int = 0
-    ssthresh: float | None = None
-    """ssthresh in segments; None while the kernel has set no bound."""
-    unacked: float | None = None
     srtt_us: float | None = None
     base_rtt_us: float | None = None
     """Sum of the delays set for the links of the flow's path, in µs."""
     min_rtt_us: float | None = None
     """Lowest RTT measured by the flow, in µs."""
+    unsteady: bool = False
+    """Whether a link moves that its packets or their ACKs cross."""
+
+
+class Evidence(msgspec.Struct, frozen=True, kw_only=True):
+    """The known values of a flow; None is unknown."""
+
+    flow: str
+    cc: str
+    cwnd: float
+    ca_state: int = 0
+    ssthresh: float | None = None
+    """ssthresh in segments; None while the kernel has set no bound."""
+    unacked: float | None = None
+    rtt: RoundTrip = RoundTrip()
     pacing_bps: float | None = None
     goodput_bps: float | None = None
     mss: int = 0
@@ -103,8 +110,6 @@ class Evidence(msgspec.Struct, frozen=True, kw_only=True):
     """Lowest rate on the flow's path in bits per second, or mean capacity of the last second."""
     moves: bool = False
     """Whether the link with that rate moves."""
-    unsteady: bool = False
-    """Whether a link moves that its packets or their ACKs cross."""
     sharing: int = 0
     """Other flows over the link with that rate."""
     beside: tuple[str, ...] = ()
@@ -134,14 +139,20 @@ def gather(state: LabState, name: str, t: float) -> Evidence | None:
     return Evidence(
         flow=name,
         cc=cc,
-        t=t,
         cwnd=cwnd,
         ca_state=int(values["ca_state"] or 0),
         ssthresh=values["ssthresh"],
         unacked=values["unacked"],
-        srtt_us=values["srtt_us"] or None,
-        base_rtt_us=_base_us(state, network, flow, t),
-        min_rtt_us=values["min_rtt_us"] or None,
+        rtt=RoundTrip(
+            srtt_us=values["srtt_us"] or None,
+            base_rtt_us=_base_us(state, network, flow, t),
+            min_rtt_us=values["min_rtt_us"] or None,
+            unsteady=any(
+                bool(change.setting.trace)
+                for link in [*links, *backs]
+                if (change := state.link_at(link, t)) is not None
+            ),
+        ),
         pacing_bps=values["pacing_rate"] or None,
         goodput_bps=_rate_of(flow.series["bytes_acked"], t),
         mss=flow.mss,
@@ -151,11 +162,6 @@ def gather(state: LabState, name: str, t: float) -> Evidence | None:
         waiting=_waiting(state, network, links, t),
         rate_bps=narrow[0],
         moves=_moves(state, narrow[1], t),
-        unsteady=any(
-            bool(change.setting.trace)
-            for link in [*links, *backs]
-            if (change := state.link_at(link, t)) is not None
-        ),
         sharing=sum(narrow[1] in _path(network, each) for each in others) if narrow[1] else 0,
         beside=tuple(_beside(state, network, narrow[1], t)),
     )
@@ -478,20 +484,21 @@ def limited(e: Evidence) -> str:
 
 def delayed(e: Evidence) -> str:
     """Describe the share of queueing in the RTT."""
-    least, whose = e.base_rtt_us, "with empty queues it would be"
+    known = e.rtt
+    least, whose = known.base_rtt_us, "with empty queues it would be"
     if least is None:
-        least, whose = e.min_rtt_us, "the lowest that it has measured is"
-    if e.srtt_us is None or least is None:
+        least, whose = known.min_rtt_us, "the lowest that it has measured is"
+    if known.srtt_us is None or least is None:
         return ""
-    rtt, base = format_time_us(e.srtt_us), format_time_us(least)
-    extra = e.srtt_us - least
-    if e.unsteady and extra < -0.05 * least:
+    rtt, base = format_time_us(known.srtt_us), format_time_us(least)
+    extra = known.srtt_us - least
+    if known.unsteady and extra < -0.05 * least:
         # The mean of its RTTs follows a step of the delay by some round trips.
         return ""
     if extra < 0.05 * least:
         return f"Its RTT is {rtt}, hardly more than without queueing: {whose} {base}."
-    share = extra / e.srtt_us
-    if e.unsteady and e.base_rtt_us is not None:
+    share = extra / known.srtt_us
+    if known.unsteady and known.base_rtt_us is not None:
         # With an empty queue, a packet may still wait for such a link.
         return f"Its RTT is {rtt}, {share:.0%} of it waiting: the links' delays are {base}."
     return f"Its RTT is {rtt}, {share:.0%} of it queueing: {whose} {base}."

@@ -6,7 +6,7 @@ from typing import Any
 import pytest
 
 from ccplay.analysis import explain
-from ccplay.analysis.explain import Cut, Evidence, Waiting, explain_flow, gather
+from ccplay.analysis.explain import Cut, Evidence, RoundTrip, Waiting, explain_flow, gather
 from ccplay.session.archive import read_recording
 from ccplay.state.lab_state import LabState
 from ccplay.traffic.udp import UdpStarted
@@ -20,7 +20,7 @@ def state() -> LabState:
 
 
 def evidence(**known: Any) -> Evidence:
-    least: dict[str, Any] = {"flow": "1", "cc": "reno", "t": 10.0, "cwnd": 50.0}
+    least: dict[str, Any] = {"flow": "1", "cc": "reno", "cwnd": 50.0}
     return Evidence(**least | known)
 
 
@@ -155,7 +155,7 @@ def test_what_limits_it(known: dict[str, Any], words: str) -> None:
     ],
 )
 def test_how_much_of_the_rtt_is_queueing(known: dict[str, Any], words: str) -> None:
-    said = explain.delayed(evidence(**known))
+    said = explain.delayed(evidence(rtt=RoundTrip(**known)))
     assert words in said if words else not said
 
 

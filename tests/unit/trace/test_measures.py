@@ -1,9 +1,10 @@
 """What is measured of a link that moves: its use, the delay it causes, and its base RTT."""
 
 import pytest
+from msgspec.structs import replace
 
 from ccplay.analysis import explain
-from ccplay.analysis.explain import Evidence, Waiting
+from ccplay.analysis.explain import Evidence, RoundTrip, Waiting
 from ccplay.analysis.summary import queueing_delays_us, summarise, utilisation
 from ccplay.lesson.course import RunSpan, measured
 from ccplay.model.events import LinkChanged
@@ -131,7 +132,7 @@ def test_a_policer_drops_by_its_rate_and_the_queue_drains_at_the_links() -> None
 
 
 def evidence(**known: object) -> Evidence:
-    least = {"flow": "1", "cc": "cubic", "t": 9.0, "cwnd": 50.0, "goodput_bps": 4e6}
+    least = {"flow": "1", "cc": "cubic", "cwnd": 50.0, "goodput_bps": 4e6}
     return Evidence(**least | known)  # type: ignore[arg-type]
 
 
@@ -151,11 +152,11 @@ def test_a_queue_that_can_not_drain_now_has_no_delay() -> None:
 
 def test_waiting_for_a_link_that_moves_is_not_called_queueing() -> None:
     """An empty queue would not give such a path the RTT of its delays."""
-    known = {"srtt_us": 80_000.0, "base_rtt_us": 40_000.0, "unsteady": True}
-    said = explain.delayed(evidence(**known))
+    known = RoundTrip(srtt_us=80_000.0, base_rtt_us=40_000.0, unsteady=True)
+    said = explain.delayed(evidence(rtt=known))
     assert said == "Its RTT is 80 ms, 50% of it waiting: the links' delays are 40 ms."
     # The delay has just grown, and its smoothed RTT has not followed yet.
-    assert explain.delayed(evidence(**known | {"srtt_us": 30_000.0})) == ""
+    assert explain.delayed(evidence(rtt=replace(known, srtt_us=30_000.0))) == ""
 
 
 def test_what_is_known_of_a_flow_comes_from_the_capacity() -> None:
@@ -168,6 +169,6 @@ def test_what_is_known_of_a_flow_comes_from_the_capacity() -> None:
     found = explain.gather(state, "1", 9.0)
     assert found is not None
     assert found.rate_bps == pytest.approx(5e6)
-    assert (found.moves, found.unsteady) == (True, True)
+    assert (found.moves, found.rtt.unsteady) == (True, True)
     assert found.waiting is not None
     assert found.waiting.delay_us == pytest.approx(20_000)
