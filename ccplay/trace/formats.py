@@ -52,18 +52,15 @@ def read(path: Path) -> Content:
     """
     if path.suffix == ".parquet":
         return read_parquet(path)
-    begins = _beginning(path)
+    with opened(path) as file:
+        begins = file.read(_LONGEST_LINE)
     if path.suffix == ".csv" or begins.startswith((b"time_s", b"#")):
         return read_csv(path)
     return read_mahimahi(path)
 
 
-def _beginning(path: Path) -> bytes:
-    with _opened(path) as file:
-        return file.read(_LONGEST_LINE)
-
-
-def _opened(path: Path) -> BinaryIO:
+def opened(path: Path) -> BinaryIO:
+    """Return a file open for reading. Raises ``TraceError`` if it can't be read."""
     try:
         return open_regular(path)
     except (OSError, ValueError) as error:
@@ -74,7 +71,7 @@ def _opened(path: Path) -> BinaryIO:
 def _pieces(path: Path) -> Iterator[tuple[int, bytes]]:
     """Yield whole lines of a file in pieces, each with the number of its first line."""
     line, taken, rest = 1, 0, b""
-    with _opened(path) as file:
+    with opened(path) as file:
         try:
             while more := file.read(_PIECE):
                 taken += len(more)
@@ -244,7 +241,7 @@ def read_parquet(path: Path) -> Content:
         ) from None
     rows: _Rows | None = None
     number = 0
-    with _opened(path) as file:
+    with opened(path) as file:
         try:
             table = parquet.ParquetFile(file)
             names = table.schema_arrow.names

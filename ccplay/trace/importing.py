@@ -12,8 +12,9 @@ from pathlib import Path
 
 import msgspec
 
-from ccplay.files.reading import open_regular, read_regular
+from ccplay.files.reading import read_regular
 from ccplay.trace.content import LONGEST_US, Content, TraceError, steps
+from ccplay.trace.formats import opened
 
 EVERY_US = 100_000
 """Microseconds of each step of an imported rate."""
@@ -39,11 +40,8 @@ class _Iperf(msgspec.Struct):
 
 def read_measurement(path: Path) -> Content:
     """Return the rates in a file, whose format its first bytes tell. Raises ``TraceError``."""
-    try:
-        with open_regular(path) as file:
-            magic = file.read(4)
-    except OSError as error:
-        raise TraceError(f"{path.name}: can't be read: {error.strerror}") from None
+    with opened(path) as file:
+        magic = file.read(4)
     if magic in _PCAP:
         return _of_packets(path, *_PCAP[magic])
     if magic == _PCAPNG:
@@ -114,7 +112,7 @@ class _Bins:
 
 def _of_packets(path: Path, layout: str, parts: int) -> Content:
     bins, header = _Bins(path), struct.Struct(layout)
-    with open_regular(path) as file:
+    with opened(path) as file:
         file.seek(24)
         while len(head := file.read(header.size)) == header.size:
             seconds, fraction, kept, size = header.unpack(head)
@@ -127,7 +125,7 @@ def _of_packets(path: Path, layout: str, parts: int) -> Content:
 
 def _of_blocks(path: Path) -> Content:
     bins, parts = _Bins(path), 1_000_000
-    with open_regular(path) as file:
+    with opened(path) as file:
         while len(head := file.read(8)) == 8:
             kind, length = struct.unpack("=II", head)
             if not 12 <= length <= _LONGEST_BLOCK:
