@@ -13,7 +13,8 @@ from typing import cast
 
 # --- rows of samples, kept until each series has read its column ----------------------------------
 
-_MISSING = math.nan
+MISSING = math.nan
+"""Placeholder of an unknown value, which plots show as a gap."""
 
 
 class Rows:
@@ -36,7 +37,7 @@ class Rows:
                 values.fromlist(cast("list[float]", row))
             except TypeError:
                 # Some are unknown; nothing was added.
-                values.extend([_MISSING if each is None else each for each in row])
+                values.extend([MISSING if each is None else each for each in row])
         self.end += 1
 
     def column(self, field: int, at: int, tick: int) -> array[float]:
@@ -181,9 +182,6 @@ def _extend_level(
 
 
 # --- numbers over time, of bounded length, with a pyramid of extremes: zooming loses no peak ------
-
-MISSING = math.nan
-"""Placeholder of an unknown value, which plots show as a gap."""
 
 _WAITING = 1024
 """Smallest number of newest values that are in no block yet while few values are read."""

@@ -232,29 +232,28 @@ class Connections(TrafficState):
 
     def open(self, name: str, kind: str, event: TrafficStarted, cc: str) -> Flow:
         """Add a connection that has opened."""
-        flow = self._open(name, kind, (event.src, event.dst), cc, event.t)
+        src, dst = event.src, event.dst
+        flow = Flow(name=name, src=src, dst=dst, cc=cc, kind=kind, started=event.t)
+        self._add(flow)
         self.streams.setdefault(flow.parent, {})[name] = flow
         return flow
 
     def open_subflow(self, flow: Flow, name: str, ends: tuple[str, str], t: float) -> None:
         """Add a subflow that has opened between two addresses, the sender's first."""
-        subflow = self._open(name, "subflow", (flow.src, flow.dst), flow.cc, t)
-        subflow.ends = ends
+        src, dst, cc = flow.src, flow.dst, flow.cc
+        subflow = Flow(name=name, src=src, dst=dst, cc=cc, kind="subflow", started=t, ends=ends)
+        self._add(subflow)
         flow.subflows.append(subflow)
 
-    def _open(self, name: str, kind: str, hosts: tuple[str, str], cc: str, t: float) -> Flow:
-        feed = Feed()
-        series = {each: Series(self.sweeps, feed, at) for at, each in enumerate(FLOW_SERIES)}
-        src, dst = hosts
-        flow = Flow(
-            name=name, src=src, dst=dst, cc=cc, kind=kind, started=t, series=series, feed=feed
-        )
-        if cc:
-            flow.cc_changes.append((t, cc))
-        self.flows[name] = flow
+    def _add(self, flow: Flow) -> None:
+        """Add a connection, whose samples follow."""
+        for at, name in enumerate(FLOW_SERIES):
+            flow.series[name] = Series(self.sweeps, flow.feed, at)
+        if flow.cc:
+            flow.cc_changes.append((flow.started, flow.cc))
+        self.flows[flow.name] = flow
         self.flow_intake.renew()
-        self.places.setdefault(name, len(self.places))
-        return flow
+        self.places.setdefault(flow.name, len(self.places))
 
     def cc_at(self, flow: Flow, t: float) -> str:
         """Return the congestion control of ``flow`` at ``t``."""
