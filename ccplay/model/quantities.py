@@ -188,13 +188,10 @@ def _parse_octets(text: str) -> int:
     return int(text) if text.strip().isdecimal() else parse_size(text)
 
 
-_RATES = ("1 Mbit/s", "1.5 Mbit/s")
-_TIMES = ("20 ms", "2 s", "5 min")
-
 RATE = _measured(
     *("rate", "a rate", parse_rate),
     pattern=PATTERNS["rate"],
-    examples=_RATES,
+    examples=("1 Mbit/s", "1.5 Mbit/s"),
     show=format_rate,
     write=write_rate,
 )
@@ -213,30 +210,28 @@ LINK_RATE = _measured(
 TIME_US = _measured(
     *("time", "a time", parse_time_us),
     pattern=PATTERNS["time"],
-    examples=_TIMES,
+    examples=("20 ms", "2 s", "5 min"),
     show=format_time_us,
     write=write_time_us,
 )
 """Time in microseconds."""
 
-SECONDS = _measured(
-    *("time", "a time", lambda text: parse_time_us(text) / 1e6),
-    pattern=PATTERNS["time"],
-    examples=("20 s", *_TIMES[:1]),
-    show=_show_seconds,
-    write=write_seconds,
-    type=float,
-)
+
+def _seconds(write: Callable[[float], Plain], *examples: str) -> Quantity:
+    return _measured(
+        *("time", "a time", lambda text: parse_time_us(text) / 1e6),
+        pattern=PATTERNS["time"],
+        examples=examples,
+        show=_show_seconds,
+        write=write,
+        type=float,
+    )
+
+
+SECONDS = _seconds(write_seconds, "20 s", "20 ms")
 """Time in seconds, to the microsecond."""
 
-INTERVAL = _measured(
-    *("time", "a time", lambda text: parse_time_us(text) / 1e6),
-    pattern=PATTERNS["time"],
-    examples=("200 ms", "1 s"),
-    show=_show_seconds,
-    write=lambda length: write_time_us(round(length * 1e6)),
-    type=float,
-)
+INTERVAL = _seconds(lambda length: write_time_us(round(length * 1e6)), "200 ms", "1 s")
 """Interval in seconds, usually less than one."""
 
 
