@@ -91,6 +91,7 @@ TC_H_ROOT = 0xFFFFFFFF
 # --- rtnetlink(7) in batches: many requests in one round trip to the kernel -----------------------
 
 _RECEIVE_BUFFER = 1 << 20
+_SOL_NETLINK, _ADD_MEMBERSHIP = 270, 1
 
 
 class NetlinkError(OSError):
@@ -141,7 +142,7 @@ class NetlinkSocket:
             raise NetlinkError(failure, f"{what}: {os.strerror(failure)}")
 
     def ask(self, request: bytes) -> bytes:
-        """Return the only answer to a request from ``requests``.
+        """Return the only answer to a request from ``requests``, which may be an acknowledgement.
 
         Raises ``NetlinkError`` if the kernel reports an error instead.
         """
@@ -152,10 +153,13 @@ class NetlinkSocket:
             _, kind, _, sequence, _ = HEADER.unpack_from(data)
             if sequence != self._sequence:
                 continue
-            if kind == ERROR:
-                number = failure(data)
+            if kind == ERROR and (number := failure(data)):
                 raise NetlinkError(number, os.strerror(number))
             return data
+
+    def join(self, group: int) -> None:
+        """Receive what the kernel sends to a multicast group, too."""
+        self._socket.setsockopt(_SOL_NETLINK, _ADD_MEMBERSHIP, group)
 
     def dump(self, message: nlmsg) -> list[Any]:
         """Return the replies to a dump request, decoded as the request's own class."""

@@ -6,7 +6,6 @@ Protocol: Documentation/netlink/specs/mptcp_pm.yaml, include/uapi/linux/mptcp_pm
 from __future__ import annotations
 
 import errno
-import os
 import socket
 import struct
 from collections.abc import Callable, Iterator, Sequence
@@ -14,24 +13,19 @@ from pathlib import Path
 from typing import NamedTuple
 
 from ccplay.bpf.support import feature
-from ccplay.lab import netlink
+from ccplay.lab import rtnl
+from ccplay.lab.netlink import ACK, HEADER, NESTED, REQUEST, attribute, split
 from ccplay.lab.netns import Namespace
 from ccplay.model.values import Feature
 
 # --- requests to the path manager of MPTCP by generic netlink: open subflows, and accept them -----
 
 _NETLINK_GENERIC = 16
-_HEADER = struct.Struct("=IHHII")
 _GENERIC = struct.Struct("=BBxx")
-_ATTRIBUTE = struct.Struct("=HH")
-_REQUEST_ACK = 0x1 | 0x4
-_ERROR = 2
-_NESTED = 0x8000
 
 _CONTROLLER, _GET_FAMILY = 0x10, 3
 _FAMILY_ID, _FAMILY_NAME, _GROUPS = 1, 2, 7
 _GROUP_NAME, _GROUP_ID = 1, 2
-_SOL_NETLINK, _ADD_MEMBERSHIP = 270, 1
 _EVENTS = b"mptcp_pm_events\0"
 _NAME, _VERSION = b"mptcp_pm\0", 1
 
@@ -57,12 +51,10 @@ class PathManager:
     """The path manager of one namespace. Every method raises ``OSError`` if the kernel refuses."""
 
     def __init__(self, namespace: Namespace) -> None:
-        self._socket = namespace.socket(socket.AF_NETLINK, socket.SOCK_RAW, _NETLINK_GENERIC)
-        netlink.set_timeout(self._socket)
-        self._sequence = 0
-        name = _attribute(_FAMILY_NAME, _NAME)
-        answer = self._transact(_CONTROLLER, 0x1, _GET_FAMILY, 1, name)
-        self._about = dict(walk(answer[_HEADER.size + _GENERIC.size :]))
+        self._socket = rtnl.NetlinkSocket(namespace, _NETLINK_GENERIC)
+        name = attribute(_FAMILY_NAME, _NAME)
+        answer = self._transact(_CONTROLLER, REQUEST, _GET_FAMILY, 1, name)
+        self._about = split(answer[HEADER.size + _GENERIC.size :])
         (self._family,) = struct.unpack_from("=H", self._about[_FAMILY_ID])
 
     def close(self) -> None:
@@ -77,14 +69,14 @@ class PathManager:
         self._ask(
             _SUBFLOW_CREATE,
             _address(_ADDR, ends.src, identifier=local_id, port=ends.sport),
-            _attribute(_TOKEN, struct.pack("=I", token)),
+            attribute(_TOKEN, struct.pack("=I", token)),
             _address(_ADDR_REMOTE, ends.dst, port=ends.dport),
         )
 
     def limit(self, subflows: int) -> None:
         """Let the kernel's path manager open and accept up to ``subflows`` besides the first."""
         number = struct.pack("=I", subflows)
-        self._ask(_SET_LIMITS, _attribute(_RCV_ADD_ADDRS, number), _attribute(_SUBFLOWS, number))
+        self._ask(_SET_LIMITS, attribute(_RCV_ADD_ADDRS, number), attribute(_SUBFLOWS, number))
 
     def add_endpoint(self, address: str, manager: str) -> None:
         """Make an address of this host an endpoint of the kernel's path manager, ip-mptcp(8).
@@ -95,9 +87,10 @@ class PathManager:
         """
         try:
             self._ask(_ADD_ADDR, _address(_ADDR, address, flags=ENDPOINT_FLAGS[manager]))
-        except FileExistsError:
-            # An earlier connection has added it.
-            return
+        except rtnl.NetlinkError as error:
+            # An earlier connection may have added it.
+            if error.errno != errno.EEXIST:
+                raise
 
     def accept(self, subflows: int) -> None:
         """Accept up to ``subflows`` besides the first on connections to this host, until ``close``.
@@ -106,58 +99,37 @@ class PathManager:
         process receives its events; each connection uses the one that its host has when it opens.
         """
         self.limit(subflows)
-        for _, group in walk(self._about.get(_GROUPS, b"")):
-            about = dict(walk(group))
+        for group in split(self._about.get(_GROUPS, b"")).values():
+            about = split(group)
             if about.get(_GROUP_NAME) == _EVENTS:
                 (identifier,) = struct.unpack_from("=I", about[_GROUP_ID])
-                self._socket.setsockopt(_SOL_NETLINK, _ADD_MEMBERSHIP, identifier)
+                self._socket.join(identifier)
 
     def _ask(self, command: int, *attributes: bytes) -> None:
-        self._transact(self._family, _REQUEST_ACK, command, _VERSION, *attributes)
+        flags = REQUEST | ACK
+        self._transact(self._family, flags, command, _VERSION, *attributes)
 
     def _transact(self, kind: int, flags: int, command: int, version: int, *parts: bytes) -> bytes:
-        self._sequence += 1
         body = _GENERIC.pack(command, version) + b"".join(parts)
-        length = _HEADER.size + len(body)
-        self._socket.send(_HEADER.pack(length, kind, flags, self._sequence, 0) + body)
-        while True:
-            answer = self._socket.recv(1 << 16)
-            _, answered, _, sequence, _ = _HEADER.unpack_from(answer)
-            if sequence != self._sequence:
-                continue
-            if answered == _ERROR and (number := -struct.unpack_from("=i", answer, 16)[0]):
-                raise OSError(number, os.strerror(number))
-            return answer
+        # The socket fills in the sequence number.
+        return self._socket.ask(HEADER.pack(HEADER.size + len(body), kind, flags, 0, 0) + body)
 
 
 def _address(
     kind: int, address: str, *, identifier: int | None = None, port: int = 0, flags: int = 0
 ) -> bytes:
     parts = [
-        _attribute(_FAMILY, struct.pack("=H", socket.AF_INET)),
-        _attribute(_ADDR4, socket.inet_aton(address)),
+        attribute(_FAMILY, struct.pack("=H", socket.AF_INET)),
+        attribute(_ADDR4, socket.inet_aton(address)),
     ]
     if identifier is not None:
-        parts.append(_attribute(_ID, bytes([identifier])))
+        parts.append(attribute(_ID, bytes([identifier])))
     if port:
         # In the byte order of the host, unlike everywhere else.
-        parts.append(_attribute(_PORT, struct.pack("=H", port)))
+        parts.append(attribute(_PORT, struct.pack("=H", port)))
     if flags:
-        parts.append(_attribute(_FLAGS, struct.pack("=I", flags)))
-    return _attribute(kind | _NESTED, b"".join(parts))
-
-
-def walk(attributes: bytes) -> Iterator[tuple[int, bytes]]:
-    """Yield the type and payload of each attribute."""
-    at = 0
-    while at + 4 <= len(attributes):
-        length, kind = _ATTRIBUTE.unpack_from(attributes, at)
-        yield kind & 0x3FFF, attributes[at + 4 : at + length]
-        at += max((length + 3) & ~3, 4)
-
-
-def _attribute(kind: int, value: bytes) -> bytes:
-    return _ATTRIBUTE.pack(4 + len(value), kind) + value + bytes(-len(value) % 4)
+        parts.append(attribute(_FLAGS, struct.pack("=I", flags)))
+    return attribute(kind | NESTED, b"".join(parts))
 
 
 # --- the choice of subflows: pairs of addresses and ports whose paths share least -----------------

@@ -27,21 +27,15 @@ from typing import Any, NamedTuple
 import msgspec
 
 from ccplay.errors import CcplayError, CommandError, UnsupportedError
-from ccplay.lab import netlink, rtnl
+from ccplay.lab import rtnl
 from ccplay.lab.connection import Connection, Joint
 from ccplay.lab.inet_diag import ATTRIBUTES, INET_DIAG_INFO
+from ccplay.lab.netlink import DUMP_REQUEST, attribute, split
 from ccplay.lab.netns import Namespace
 from ccplay.lab.probe import Probe
 from ccplay.lab.traffic import congestion, path_manager
 from ccplay.lab.traffic.gate import GateEntry
-from ccplay.lab.traffic.path_manager import (
-    CANDIDATES,
-    IPPROTO_MPTCP,
-    Ends,
-    PathManager,
-    choose,
-    walk,
-)
+from ccplay.lab.traffic.path_manager import CANDIDATES, IPPROTO_MPTCP, Ends, PathManager, choose
 from ccplay.lab.traffic.program import Hold, script_argv
 from ccplay.lab.traffic.site import Site
 from ccplay.model.base import Event
@@ -104,10 +98,10 @@ class MptcpSockets:
         """Return all subflows in the namespace, even those that are opening. Raises ``OSError``."""
         found, ntoa = [], socket.inet_ntoa
         for head, attributes in self._dump(socket.IPPROTO_TCP, _OPEN_STATES | 1 << _SYN_SENT):
-            values = dict(walk(attributes))
+            values = split(attributes)
             if (ulp := values.get(_INET_DIAG_ULP_INFO)) is None:
                 continue
-            about = dict(walk(dict(walk(ulp)).get(_ULP_MPTCP, b"")))
+            about = split(split(ulp).get(_ULP_MPTCP, b""))
             _, _, _, state, sport, dport, src, dst = head
             found.append(
                 SubflowEnd(
@@ -125,7 +119,7 @@ class MptcpSockets:
         None if the kernel does not count them, or there is no such connection. Raises ``OSError``.
         """
         for _, attributes in self._dump(IPPROTO_MPTCP, _OPEN_STATES):
-            info = dict(walk(attributes)).get(INET_DIAG_INFO, b"")
+            info = split(attributes).get(INET_DIAG_INFO, b"")
             if len(info) >= _ACKED + 8 and struct.unpack_from("=I", info, _TOKEN)[0] == token:
                 return int(struct.unpack_from("=Q", info, _ACKED)[0])
         return None
@@ -133,13 +127,13 @@ class MptcpSockets:
     def _dump(self, protocol: int, states: int) -> list[tuple[tuple[Any, ...], bytes]]:
         """Return the head of each message, unpacked, and its attributes."""
         # A number above 255 does not fit into the protocol's field.
-        more = _ATTRIBUTE.pack(8, _INET_DIAG_REQ_PROTOCOL) + struct.pack("=I", protocol)
+        more = attribute(_INET_DIAG_REQ_PROTOCOL, struct.pack("=I", protocol))
         found = self._socket.dumped(
             struct.pack(
                 "=IHHIIBBBxI48x",
                 72 + len(more),
                 _SOCK_DIAG_BY_FAMILY,
-                netlink.DUMP_REQUEST,
+                DUMP_REQUEST,
                 1,
                 0,
                 socket.AF_INET,
