@@ -7,7 +7,7 @@ import re
 from collections import deque
 from collections.abc import Callable, Collection, Iterable, Sequence
 from pathlib import Path
-from typing import Literal, TypeAlias
+from typing import Literal, NamedTuple, TypeAlias
 
 import msgspec
 from msgspec.structs import replace
@@ -263,17 +263,15 @@ def with_options(scenario: Scenario, wanted: RunOptions) -> Scenario:
     """
     check_metrics(scenario)
     often = wanted.repeats if wanted.until_ci is None else wanted.most
-    return replace(
-        scenario, cases=tuple(_with_options(case, often, wanted.hz) for case in scenario.cases)
+    cases = (
+        replace(
+            case,
+            repeats=often or case.repeats,
+            build=replace(case.build, sample_hz=wanted.hz or case.build.sample_hz),
+        )
+        for case in scenario.cases
     )
-
-
-def _with_options(case: Case, repeats: int | None, hz: float | None) -> Case:
-    return replace(
-        case,
-        repeats=repeats or case.repeats,
-        build=replace(case.build, sample_hz=hz or case.build.sample_hz),
-    )
+    return replace(scenario, cases=tuple(cases))
 
 
 def goal_of(scenario: Scenario, wanted: RunOptions) -> Goal | None:
@@ -323,6 +321,13 @@ def counts_in_means(result: CaseResult) -> bool:
     return not result.interrupted and not result.errors
 
 
+class _MeasuredRun(NamedTuple):
+    """A run and its metrics, which take long to find."""
+
+    result: CaseResult
+    metrics: dict[str, float]
+
+
 class CollectedRuns:
     """The runs so far, in the scenario's order."""
 
@@ -331,8 +336,7 @@ class CollectedRuns:
         self.discarded: list[CaseResult] = []
         self._scenario = scenario
         self._order = {case.name: number for number, case in enumerate(scenario.cases)}
-        self._runs: dict[tuple[str, int], CaseResult] = {}
-        self._metrics: dict[tuple[str, int], dict[str, float]] = {}
+        self._runs: dict[tuple[str, int], _MeasuredRun] = {}
         self._broken: set[tuple[str, int]] = set()
         self._machines: dict[str, Machine] = {}
 
@@ -345,8 +349,7 @@ class CollectedRuns:
             self._machines.setdefault(result.machine, machine)
         if not whole:
             self._broken.add((result.name, result.repeat))
-        self._runs[result.name, result.repeat] = result
-        self._metrics[result.name, result.repeat] = metrics_of(result)
+        self._runs[result.name, result.repeat] = _MeasuredRun(result, metrics_of(result))
 
     def __bool__(self) -> bool:
         """Whether there is any run."""
@@ -356,60 +359,53 @@ class CollectedRuns:
         """Return all runs as one result, optionally without interrupted ones."""
         runs = sorted(
             (run for key, run in self._runs.items() if not (whole_only and key in self._broken)),
-            key=lambda each: (self._order[each.name], each.repeat),
+            key=lambda each: (self._order[each.result.name], each.result.repeat),
         )
-        own: dict[str, list[CaseResult]] = {}
-        for run in runs:
-            own.setdefault(run.name, []).append(run)
+        own = _by_case(runs)
         statistics = [
-            self._statistics(case, own[case.name])
+            _statistics(
+                own[case.name],
+                case.metrics,
+                [replace(each, source=case.published_in) for each in case.published],
+            )
             for case in self._scenario.cases
             if case.name in own
         ]
-        metrics = [self._metrics[run.name, run.repeat] for run in runs]
         return Result(
             scenario=self._scenario.name,
             title=self._scenario.title,
             machine=self.machine,
-            cases=runs,
+            cases=[run.result for run in runs],
             statistics=statistics,
             machines=[self._machines[name] for name in sorted(self._machines)],
-            machine_effects=_effects(runs, metrics, statistics),
+            machine_effects=_effects(runs, statistics),
             discarded=sorted(
                 self.discarded, key=lambda e: (self._order[e.name], e.repeat, e.attempt)
             ),
         )
 
-    def _statistics(self, case: Case, runs: list[CaseResult]) -> CaseStatistics:
-        return _statistics(
-            case.name,
-            runs,
-            [self._metrics[each.name, each.repeat] for each in runs],
-            case.metrics,
-            [replace(each, source=case.published_in) for each in case.published],
-        )
+
+def _by_case(runs: Iterable[_MeasuredRun]) -> dict[str, list[_MeasuredRun]]:
+    """Return the runs of each case, by its name."""
+    own: dict[str, list[_MeasuredRun]] = {}
+    for run in runs:
+        own.setdefault(run.result.name, []).append(run)
+    return own
 
 
 def _statistics(
-    name: str,
-    runs: Sequence[CaseResult],
-    measured: Sequence[dict[str, float]],
-    reported: Sequence[str],
-    published: list[Published],
+    runs: Sequence[_MeasuredRun], reported: Sequence[str], published: list[Published]
 ) -> CaseStatistics:
-    """Return the statistics of a case over those of its runs that count.
-
-    ``measured`` has the metrics of each run.
-    """
-    counted = [pair for pair in zip(runs, measured, strict=True) if counts_in_means(pair[0])]
-    metrics = dict.fromkeys(metric for _, each in counted for metric in each)
+    """Return the statistics of a case over those of its runs that count."""
+    counted = [run for run in runs if counts_in_means(run.result)]
+    metrics = dict.fromkeys(metric for run in counted for metric in run.metrics)
     return CaseStatistics(
-        name=name,
-        parameters=dict(runs[0].parameters),
+        name=runs[0].result.name,
+        parameters=dict(runs[0].result.parameters),
         runs=len(counted),
-        untrustworthy=sum(not run.health.trustworthy for run, _ in counted),
+        untrustworthy=sum(not run.result.health.trustworthy for run in counted),
         metrics={
-            metric: statistic([each[metric] for _, each in counted if metric in each])
+            metric: statistic([run.metrics[metric] for run in counted if metric in run.metrics])
             for metric in metrics
         },
         reported=list(reported or usual_metrics(metrics)),
@@ -423,46 +419,42 @@ def extend_result(result: Result, later: Iterable[tuple[CaseResult, Machine | No
     if not added:
         return result
     changed = {run.name for run, _ in added}
-    cases = [*result.cases, *(run for run, _ in added)]
     before = {each.name: each for each in result.statistics}
-    order = {name: place for place, name in enumerate(dict.fromkeys(run.name for run in cases))}
-    cases.sort(key=lambda run: (order[run.name], run.repeat))
-    own: dict[str, list[CaseResult]] = {name: [] for name in order}
-    for run in cases:
-        own[run.name].append(run)
+    own = _by_case(
+        _MeasuredRun(run, metrics_of(run)) for run in (*result.cases, *(run for run, _ in added))
+    )
     machines = {each.name: each for each in result.machines}
     machines |= {where.name: where for run, where in added if where is not None and run.machine}
     statistics = []
     for name, runs in own.items():
+        runs.sort(key=lambda run: run.result.repeat)
         known = before.get(name)
         if known is None or name in changed:
             reported = known.reported if known else ()
             published = known.published if known else []
-            measured = [metrics_of(run) for run in runs]
-            known = _statistics(name, runs, measured, reported, published)
+            known = _statistics(runs, reported, published)
         statistics.append(known)
+    every = [run for runs in own.values() for run in runs]
     return replace(
         result,
         machine=result.machine or added[0][1],
-        cases=cases,
+        cases=[run.result for run in every],
         statistics=statistics,
         machines=list(machines.values()),
-        machine_effects=_effects(cases, [metrics_of(run) for run in cases], statistics),
+        machine_effects=_effects(every, statistics),
     )
 
 
 def _effects(
-    runs: Sequence[CaseResult],
-    metrics: Sequence[dict[str, float]],
-    statistics: Sequence[CaseStatistics],
+    runs: Sequence[_MeasuredRun], statistics: Sequence[CaseStatistics]
 ) -> list[MachineEffect]:
     """Return the machines' means of the metrics shown first; empty if one machine made all runs."""
-    if len({run.machine for run in runs}) < 2:
+    if len({run.result.machine for run in runs}) < 2:
         return []
     found: dict[str, list[Measured]] = {
         metric: [] for case in statistics for metric in case.reported
     }
-    for run, measured in zip(runs, metrics, strict=True):
+    for run, measured in runs:
         for metric, values in found.items():
             if counts_in_means(run) and run.machine is not None and metric in measured:
                 values.append((run.name, run.machine, measured[metric]))
