@@ -157,13 +157,17 @@ class LocalWorker:
     machine = ""
 
     def __init__(
-        self, open_source: Callable[[Build], Source], jobs: int, stop: asyncio.Event
+        self,
+        open_source: Callable[[Build], Source],
+        jobs: int,
+        stop: asyncio.Event,
+        start_limit: StartLimit | None = None,
     ) -> None:
-        """Prepare the worker; ``stop`` ends every run."""
+        """Prepare the worker; ``stop`` ends every run, others may share its ``start_limit``."""
         self.job_limit = JobLimit(jobs)
         self._open_source = open_source
         self._stop = stop
-        self._start_limit = StartLimit()
+        self._start_limit = start_limit or StartLimit()
 
     def lacks(self, order: RunOrder) -> str:  # noqa: ARG002 - the same for every worker
         """Return nothing: the first lab reports what this kernel lacks."""

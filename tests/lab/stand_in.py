@@ -10,12 +10,14 @@ from pathlib import Path
 from msgspec.structs import replace
 
 from ccplay.analysis.summary import summarise
+from ccplay.experiment import pool
 from ccplay.experiment.cluster import worker
 from ccplay.experiment.cluster.scheduler import security_for
 from ccplay.experiment.trial import RunOrder, RunOutcome, interrupted_outcome
 from ccplay.model.commands import Build
 from ccplay.model.values import Capabilities, Feature
 from ccplay.state.lab_state import LabState
+from ccplay.stream.sinks import Sink
 from ccplay.stream.sources import Source
 
 LOG, KERNEL = "STAND_IN_LOG", "STAND_IN_KERNEL"
@@ -28,6 +30,7 @@ async def execute(
     *,
     record: Path,
     watch: Callable[[LabState], None],
+    share: Sink | None,
 ) -> RunOutcome:
     """Wait for as long as the case takes, and log that the run was completed."""
     state = LabState()
@@ -60,6 +63,7 @@ async def examine(_: Source) -> Capabilities:
 
 
 if __name__ == "__main__":
-    vars(worker).update(execute=execute, examine=examine)
+    vars(pool).update(execute=execute)
+    vars(worker).update(examine=examine)
     trusted = security_for(sys.argv[1], Path(sys.argv[2]))
     asyncio.run(worker.serve(sys.argv[1], trusted, 1))

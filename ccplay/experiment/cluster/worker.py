@@ -4,7 +4,6 @@ from __future__ import annotations
 
 import asyncio
 import contextlib
-import functools
 import hashlib
 import json
 import logging
@@ -18,6 +17,7 @@ import zlib
 from collections import defaultdict
 from collections.abc import Coroutine, Iterable, Iterator, Mapping
 from contextlib import contextmanager
+from functools import cache, partial
 from pathlib import Path
 from typing import Any, BinaryIO, NoReturn, TypeVar
 
@@ -32,18 +32,16 @@ from ccplay.bpf.support import custom_algorithms
 from ccplay.doctor import SMALLEST, examine
 from ccplay.errors import LabError, RecordingError
 from ccplay.experiment.cluster.scheduler import is_loopback, scratch, security_of
-from ccplay.experiment.pool import StartLimit
+from ccplay.experiment.pool import LocalWorker, StartLimit
 from ccplay.experiment.store import Folder
-from ccplay.experiment.trial import RunOrder, RunOutcome, execute
+from ccplay.experiment.trial import RunOrder, RunOutcome
 from ccplay.files.writing import Directory, passing_folder
 from ccplay.lab.custom.loading import custom_disciplines
-from ccplay.model.commands import Build
 from ccplay.model.disciplines import SUFFIX
 from ccplay.model.values import Capabilities
 from ccplay.scenario.rules import admit
 from ccplay.session import launch
-from ccplay.state.lab_state import LabState
-from ccplay.stream.sources import LabSource, Source
+from ccplay.stream.sources import LabSource
 from ccplay.trace import delivery
 from ccplay.visible import notify, printable_json
 
@@ -159,9 +157,7 @@ class Spool:
                     os.unlink(path)  # noqa: PTH108 - a symlink itself
 
 
-# --- functions executed by a worker ---------------------------------------------------------------
-# Functions executed by a worker: runs in labs of its process, and reports about the worker.
-#
+# --- functions executed by a worker: runs in labs of its process, and reports about the worker ----
 # Everything is sent as JSON: an order is data, checked when it is read.
 
 MACHINE = "CCPLAY_MACHINE"
@@ -328,29 +324,15 @@ class WorkerLabs:
                 )
             with self._spool.workplace() as folder:
                 record = folder / "run.ccplay"
-                finished = await self._execute(making, order, files, record)
+                argv = launch.lab_argv(None, folder, self._store_files(files))
+                labs = LocalWorker(partial(LabSource, argv), 1, making.stop, self._start_limit)
+                finished = await labs.execute(order, record)
                 packed = await asyncio.to_thread(pack, finished, record)
             if finished.whole:
                 self._spool.keep(making.key, packed)
             return packed
         finally:
             del self._making[making.key]
-
-    async def _execute(
-        self, making: _RunInProgress, order: RunOrder, files: Files, record: Path
-    ) -> RunOutcome:
-        argv = launch.lab_argv(None, record.parent, self._store_files(files))
-
-        def start(build: Build) -> Source:
-            return LabSource(argv, build)
-
-        async with self._start_limit.slot() as free_slot:
-
-            def watch(state: LabState) -> None:
-                if state.ready_at is not None:
-                    free_slot()
-
-            return await execute(order, start, making.stop, record=record, watch=watch)
 
     def _store_files(self, files: Files) -> list[Path]:
         """Return the user's own algorithms and disciplines as files of this machine."""
@@ -385,7 +367,7 @@ _QUESTIONS = msgspec.json.Decoder(StatusQuery)
 _creating = threading.Lock()
 
 
-@functools.cache
+@cache
 def _create_labs() -> WorkerLabs:
     return WorkerLabs()
 
