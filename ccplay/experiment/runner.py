@@ -159,9 +159,8 @@ class Experiment:
         self._share = share
         self._elsewhere = workers is not None
         self._workers = workers or Workers(LocalWorker(open_source, jobs, stop))
-        # A run with errors may succeed the next time.
         kept = store.finished if store else {}
-        finished = {key: each for key, each in kept.items() if not each.result.errors}
+        finished = store.succeeded if store else {}
         runs = plan_runs(scenario)
         self.schedule: Schedule = (
             FixedSchedule(runs, finished)
@@ -280,19 +279,11 @@ class Experiment:
     def _order(self, run: PlannedRun, attempt: int = 1) -> RunOrder:
         """Return the order for a run; the lab's files are named like the run's other files."""
         label = "" if self._store is None else Path(self._store.recording_name(run)).stem
-        return RunOrder(
-            scenario=self._scenario.path.name,
-            case=run.played,
-            repeat=run.repeat,
-            attempt=attempt,
-            label=label,
-        )
+        return RunOrder.of(run, self._scenario.path.name, attempt, label)
 
     def _sharing(self, run: PlannedRun) -> Sink | None:
-        if self._share is None:
-            return None
         try:
-            return self._share(run.case.name, run.played.title)
+            return self._share(run.case.name, run.played.title) if self._share else None
         except UsageError:
             raise
         except CcplayError as error:
@@ -524,7 +515,8 @@ async def run_scenario(
                 info = describe_experiment(store, stop, display)
                 workers = await wait_or_stop(stop, places.enter_async_context(elsewhere(info)))
             if workers is not None and wanted.away in ("detach", "cancel"):
-                await hand_over_or_cancel(workers, Handover.of(chosen, whole, _done(store)), wanted)
+                handover = Handover.of(chosen, whole, store.succeeded if store else ())
+                await hand_over_or_cancel(workers, handover, wanted)
                 return 0
             experiment = Experiment(
                 chosen,
@@ -544,7 +536,7 @@ async def run_scenario(
                 with display.hidden():
                     # Otherwise output that is still to be written would cover the question.
                     printer.drain(_HIDING_S)
-                    handover = Handover.of(chosen, whole, _done(store))
+                    handover = Handover.of(chosen, whole, store.succeeded if store else ())
                     if await offer_handover(workers, handover, wanted, stop):
                         return 0
     _print(result, wanted)
@@ -569,12 +561,6 @@ def describe_experiment(
         stop=stop,
         report=partial(display.print, style="yellow"),
     )
-
-
-def _done(store: Store | None) -> list[tuple[str, int]]:
-    """Return case and repeat of the runs that need not be repeated."""
-    kept = store.finished if store else {}
-    return [key for key, each in kept.items() if not each.result.errors]
 
 
 async def wait_or_stop(stop: asyncio.Event, opening: Awaitable[RemoteWorkers]) -> RemoteWorkers:

@@ -346,6 +346,11 @@ class Store:
         self.finished[run.key] = kept
         self._since += 1
 
+    @property
+    def succeeded(self) -> dict[tuple[str, int], KeptRun]:
+        """The finished runs without errors; one with errors may succeed the next time."""
+        return {key: each for key, each in self.finished.items() if not each.result.errors}
+
     def forget_untrusted(self) -> None:
         """Forget the runs that can't be trusted, so that they are made again."""
         kept = self.finished.items()

@@ -167,7 +167,12 @@ class Trial:
         if not interrupted and not errors:
             never = [] if ended_early else self._script.waiting
             errors += _listed([step.place for step in never], "was never due")
-            undone = [_named(session.state, each) for each in session.unanswered if each.place]
+            ready_at = session.state.ready_at or 0.0
+            undone = [
+                f"{each.place}, {each.command.describe()} at {each.at - ready_at:g} s,"
+                for each in session.unanswered
+                if each.place
+            ]
             errors += _listed(undone, "did not take effect before the end")
         return summarise(
             session.state,
@@ -211,12 +216,6 @@ class Trial:
         quiet.cancel()
 
 
-def _named(state: LabState, step: DueStep) -> str:
-    """Name a step of the timeline by its place, action and moment."""
-    due = step.at - (state.ready_at or 0.0)
-    return f"{step.place}, {step.command.describe()} at {due:g} s,"
-
-
 def _listed(steps: list[str], fate: str) -> list[str]:
     """Return an error for each step; of many, only the first few are named."""
     errors = [f"{step} {fate}" for step in steps[:_NAMED]]
@@ -248,6 +247,13 @@ class RunOrder(msgspec.Struct, frozen=True, kw_only=True):
     """Prefix of the names of files that the lab writes."""
     version: str = __version__
     """Version of ccplay that gave the order."""
+
+    @classmethod
+    def of(cls, run: PlannedRun, scenario: str, attempt: int = 1, label: str = "") -> Self:
+        """Return the order for an attempt at a run of the file ``scenario``."""
+        return cls(
+            scenario=scenario, case=run.played, repeat=run.repeat, attempt=attempt, label=label
+        )
 
     @property
     def build(self) -> Build:
@@ -321,8 +327,7 @@ def _numbered(order: RunOrder, result: CaseResult) -> CaseResult:
     return replace(result, repeat=order.repeat, attempt=order.attempt)
 
 
-# --- an experiment that is handed over ------------------------------------------------------------
-# An experiment that is handed over: everything that its remaining runs need without the user.
+# --- an experiment that is handed over: all that its remaining runs need without the user ---------
 
 
 class Handover(msgspec.Struct, frozen=True, kw_only=True):
@@ -370,10 +375,5 @@ class Handover(msgspec.Struct, frozen=True, kw_only=True):
 
     def order(self, run: PlannedRun, attempt: int = 1) -> RunOrder:
         """Return the order for an attempt at a run."""
-        return RunOrder(
-            scenario=self.scenario,
-            case=run.played,
-            repeat=run.repeat,
-            attempt=attempt,
-            label=f"{self.slugs[run.case.name]}-{run.repeat}",
-        )
+        label = f"{self.slugs[run.case.name]}-{run.repeat}"
+        return RunOrder.of(run, self.scenario, attempt, label)
