@@ -195,47 +195,47 @@ class _Pending(io.RawIOBase):
         return lines
 
 
-class Backlog(msgspec.Struct):
+class Backlog:
     """Everything shared so far; a spectator costs no more than a position in it."""
 
-    spool_bytes: int = 200_000_000
-    """Greatest number of bytes of the past; spectators who join later miss what follows."""
-    past: BinaryIO = msgspec.field(default_factory=writing.create_unnamed)
-    """File without a name that holds the past, in lines of two seconds."""
-    past_end: int = 0
-    """Bytes of the past that hold everything before chunk ``past_until``."""
-    past_until: int = 0
-    """Number of the first chunk that is not in the past."""
-    past_kept: int = 0
-    """Number of lines of ``kept`` that are in the past."""
-    past_now: float = 0.0
-    """Moment at which the past ends, in seconds."""
-    first: int = 0
-    """Number of the oldest chunk in memory."""
-    chunks: deque[Chunk] = msgspec.field(default_factory=deque)
-    kept: list[bytes] = msgspec.field(default_factory=list)
-    """Lines of all events other than samples."""
-    chunked: int = 0
-    """Number of lines of ``kept`` that are in chunks."""
-    now: float = 0.0
-    view: bytes = b""
-    """Line of the presenter's newest view."""
-    board: bytes = b""
-    """Line of the lesson's page that the presenter shows."""
-    packs: bool = True
-    """Whether chunks are packed, which is needless while nobody watches."""
-    full: bool = False
-    """Whether the past has reached ``spool_bytes``, or its disk is full."""
-    _kept_bytes: int = 0
-    _memory: int = 0
-    _packer: Packer = msgspec.field(default_factory=Packer)
-    _pending: _Pending = msgspec.field(default_factory=_Pending)
-    _recorder: Recorder | None = None
-    _live: Recorder | None = None
-
-    def __post_init__(self) -> None:
-        self._recorder = Recorder(Path("the past"), file=self.past)
+    def __init__(self) -> None:
+        self.spool_bytes = 200_000_000
+        """Greatest number of bytes of the past; spectators who join later miss what follows."""
+        self.past = writing.create_unnamed()
+        """File without a name that holds the past, in lines of two seconds."""
+        self.past_end = 0
+        """Bytes of the past that hold everything before chunk ``past_until``."""
+        self.past_until = 0
+        """Number of the first chunk that is not in the past."""
+        self.past_kept = 0
+        """Number of lines of ``kept`` that are in the past."""
+        self.past_now = 0.0
+        """Moment at which the past ends, in seconds."""
+        self.first = 0
+        """Number of the oldest chunk in memory."""
+        self.chunks: deque[Chunk] = deque()
+        self.kept: list[bytes] = []
+        """Lines of all events other than samples."""
+        self.chunked = 0
+        """Number of lines of ``kept`` that are in chunks."""
+        self.now = 0.0
+        self.view = b""
+        """Line of the presenter's newest view."""
+        self.board = b""
+        """Line of the lesson's page that the presenter shows."""
+        self.packs = True
+        """Whether chunks are packed, which is needless while nobody watches."""
+        self._kept_bytes = 0
+        self._memory = 0
+        self._packer = Packer()
+        self._recorder: Recorder | None = Recorder(Path("the past"), file=self.past)
+        self._pending = _Pending()
         self._live = Recorder(Path("live"), file=cast("BinaryIO", self._pending), block_s=LIVE_S)
+
+    @property
+    def full(self) -> bool:
+        """Whether the past is extended no more: at ``spool_bytes``, or its disk is full."""
+        return self._recorder is None
 
     @property
     def end(self) -> int:
@@ -256,13 +256,12 @@ class Backlog(msgspec.Struct):
             event = wire.decode_event(line)
             self._keep(line)
         self.now = max(self.now, event.t)
-        assert self._live is not None  # noqa: S101 - made with this
         self._live.put(event)
         if self._recorder is not None:
             try:
                 self._recorder.put(event)
             except RecordingError:
-                self._give_up_past()
+                self._recorder = None
 
     def show(self, view: bytes) -> None:
         """Add the presenter's view, the line of a frame."""
@@ -287,7 +286,6 @@ class Backlog(msgspec.Struct):
 
     def flush(self) -> None:
         """Make a chunk of everything so far, the unfinished block of sweeps included."""
-        assert self._live is not None  # noqa: S101 - made with this
         self._live.flush()
         self.make_chunk()
 
@@ -300,10 +298,10 @@ class Backlog(msgspec.Struct):
             self._recorder.flush()
             size = self.past.tell()
         except OSError:
-            self._give_up_past()
+            self._recorder = None
             return
         if size > self.spool_bytes:
-            self._give_up_past()
+            self._recorder = None
         else:
             self.past_end, self.past_until = size, self.end
             self.past_kept, self.past_now = self.chunked, self.now
@@ -362,10 +360,6 @@ class Backlog(msgspec.Struct):
             oldest = self.chunks.popleft()
             self._memory -= len(oldest.lines) + len(oldest.packed)
             self.first += 1
-
-    def _give_up_past(self) -> None:
-        """Stop extending the past: its disk is full, or ``spool_bytes`` is reached."""
-        self.full, self._recorder = True, None
 
 
 _UNREADABLE = (msgspec.MsgspecError, UnicodeError, RecursionError)
