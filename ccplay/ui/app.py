@@ -20,8 +20,7 @@ from ccplay.errors import UsageError
 from ccplay.model.events import Log
 from ccplay.scenario.values import Scenario
 from ccplay.session.session import Session
-from ccplay.share.frames import Shown
-from ccplay.share.shown import WINDOW_S, Playhead
+from ccplay.share.frames import WINDOW_S, Playhead, Shown
 from ccplay.traffic.base import LogEntry
 from ccplay.ui import keys
 from ccplay.ui.audience import WITH_FILES, Audience

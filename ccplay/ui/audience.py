@@ -14,8 +14,7 @@ from msgspec.structs import replace
 from ccplay.errors import CcplayError
 from ccplay.files.reading import open_regular
 from ccplay.session.session import Session
-from ccplay.share.frames import Board, Over, Shown, Votes
-from ccplay.share.shown import COLUMNS
+from ccplay.share.frames import COLUMNS, Board, Over, Shown, Votes
 from ccplay.ui.plot_row import PANES
 
 if TYPE_CHECKING:

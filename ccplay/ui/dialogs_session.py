@@ -24,9 +24,8 @@ from ccplay.model.commands import ChangeMark, Mark, RemoveMark
 from ccplay.scenario.writing import write
 from ccplay.session import archive
 from ccplay.session.archive import Found, Unsaved, describe_recording, find
-from ccplay.share.frames import LONGEST_POINT, Board, Pointer
+from ccplay.share.frames import LONGEST_POINT, Board, Playhead, Pointer
 from ccplay.share.presenter import BrowserServer
-from ccplay.share.shown import Playhead
 from ccplay.state.lab_state import LabState
 from ccplay.stream.sources import check_recording
 from ccplay.traffic.base import LogEntry

@@ -32,8 +32,7 @@ from textual.widgets._toast import ToastRack
 
 from ccplay.scenario.values import Scenario
 from ccplay.session.session import Session
-from ccplay.share.frames import Shown
-from ccplay.share.shown import Playhead
+from ccplay.share.frames import Playhead, Shown
 from ccplay.state.lab_state import LabState
 from ccplay.ui import keys, lineup, network_map, network_panel, ribbon, status_lines, traffic_table
 from ccplay.ui.audience import WITH_FILES, Audience, Presenting

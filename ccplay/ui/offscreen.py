@@ -19,7 +19,7 @@ from ccplay.errors import RecordingError, UsageError
 from ccplay.files import writing
 from ccplay.session.archive import read_recording
 from ccplay.session.session import Session
-from ccplay.share.shown import WINDOW_S, Playhead
+from ccplay.share.frames import WINDOW_S, Playhead
 from ccplay.stream.sources import ReplaySource
 from ccplay.ui.app import CcplayApp
 from ccplay.ui.cells import Sheet

@@ -26,8 +26,7 @@ from ccplay.model.network import Topology
 from ccplay.model.values import Qdisc
 from ccplay.session.archive import Unsaved
 from ccplay.session.session import Session
-from ccplay.share.frames import Board, Shown
-from ccplay.share.shown import Playhead
+from ccplay.share.frames import Board, Playhead, Shown
 from ccplay.state.lab_state import LabState
 from ccplay.traffic import TRAFFIC
 from ccplay.traffic.base import LogEntry

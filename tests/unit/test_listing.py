@@ -6,8 +6,7 @@ from typing import Any
 import pytest
 
 from ccplay.assets import assets
-from ccplay.share.frames import Shown
-from ccplay.share.shown import COLUMNS, Listing, Playhead
+from ccplay.share.frames import COLUMNS, Listing, Playhead, Shown
 from ccplay.state.lab_state import LabState
 from ccplay.ui import lineup
 from ccplay.ui.cells import UNICODE

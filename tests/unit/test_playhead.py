@@ -2,7 +2,7 @@
 
 import pytest
 
-from ccplay.share.shown import Playhead
+from ccplay.share.frames import Playhead
 
 
 def test_live_follows_the_session() -> None:

@@ -19,9 +19,8 @@ from ccplay.model.events import CaptureStarted, Ended, Health, Hello, Log
 from ccplay.model.samples import Sweep, Sweeps
 from ccplay.share import frames, sockets
 from ccplay.share.backlog import LIVE_S, MOST_CHUNKS, Backlog, Packer, Unpacker, shorten_paths
-from ccplay.share.frames import Gap, Greeting, Over, Pointer, Present, Shown, Wants
+from ccplay.share.frames import Gap, Greeting, Over, Playhead, Pointer, Present, Shown, Wants
 from ccplay.share.relay import Server, Spectator
-from ccplay.share.shown import Playhead
 from ccplay.stream import wire
 from ccplay.stream.wire import UnknownEvent
 from tests.events import folded

@@ -12,8 +12,7 @@ from ccplay.model.base import Event
 from ccplay.model.events import Ended, Log
 from ccplay.model.samples import Sweep
 from ccplay.share import frames
-from ccplay.share.frames import Gap, Greeting, Over, Present, Shown
-from ccplay.share.shown import Playhead
+from ccplay.share.frames import Gap, Greeting, Over, Playhead, Present, Shown
 from ccplay.share.sockets import WatchSource
 from ccplay.stream import wire
 from ccplay.stream.sources import RecordingLimits

@@ -11,9 +11,8 @@ from msgspec.structs import replace
 
 from ccplay.model.commands import Mark
 from ccplay.model.events import Applied
-from ccplay.share.frames import Over, Pointer, Shown
+from ccplay.share.frames import Over, Playhead, Pointer, Shown
 from ccplay.share.presenter import Sharing
-from ccplay.share.shown import Playhead
 from ccplay.traffic.flow import FlowStarted
 from tests.ui.web.chromium import Tab, needs_chromium, new_tab
 from tests.ui.web.conftest import Stage

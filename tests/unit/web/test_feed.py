@@ -11,8 +11,7 @@ import pytest
 from ccplay.model.commands import Mark
 from ccplay.model.events import Applied
 from ccplay.session.session import Session
-from ccplay.share.frames import Board, Shown
-from ccplay.share.shown import Playhead
+from ccplay.share.frames import Board, Playhead, Shown
 from ccplay.share.web.facts import columns, lines, value
 from ccplay.share.web.feed import PageFeed, Windows, deltas
 from ccplay.state.lab_state import LabState
