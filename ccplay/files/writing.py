@@ -216,6 +216,19 @@ def make_directory(path: Path) -> None:
     Directory(path, make=True).close()
 
 
+def open_safe(path: Path, mode: int = 0o700) -> Directory:
+    """Open a directory into which only trusted users can write; create it with ``mode`` if missing.
+
+    Raises ``OSError``.
+    """
+    with Directory(path.parent, make=True) as parent:
+        here = parent.enter(path.name, mode=mode)
+    if not is_safe(os.fstat(here.descriptor)):
+        here.close()
+        raise OSError(errno.EACCES, "other users can write there")
+    return here
+
+
 @contextlib.contextmanager
 def passing_folder(
     folder: Path, prefix: str, rescue: Callable[[Path], object] = lambda _: None

@@ -12,7 +12,6 @@ import io
 import os
 import re
 import stat
-from collections.abc import Iterator
 from datetime import datetime
 from itertools import count
 from pathlib import Path
@@ -25,7 +24,7 @@ from ccplay.errors import CcplayError, RecordingError, UsageError, WireError
 from ccplay.files import writing
 from ccplay.files.caller import state_folder
 from ccplay.files.reading import open_regular
-from ccplay.files.writing import Directory, is_safe
+from ccplay.files.writing import Directory, open_safe
 from ccplay.model.base import Event
 from ccplay.model.events import Health, Hello
 from ccplay.state.lab_state import LabState
@@ -328,7 +327,7 @@ def delete(paths: list[Path]) -> list[Path]:
 
     Running sessions and other users' files stay. Raises ``OSError``.
     """
-    with _opened() as here:
+    with _open() as here:
         return [path for path in paths if not _discard(here, path.name)]
 
 
@@ -404,21 +403,7 @@ def _open() -> Directory:
     where = folder()
     if not where.is_absolute():
         raise OSError(errno.ENOENT, "there is no home directory; set XDG_STATE_HOME")
-    with Directory(where.parent, make=True) as parent:
-        here = parent.enter(where.name, mode=0o700)
-    if not is_safe(os.fstat(here.descriptor)):
-        here.close()
-        raise PermissionError(errno.EPERM, "other users can write there")
-    return here
-
-
-@contextlib.contextmanager
-def _opened() -> Iterator[Directory]:
-    here = _open()
-    try:
-        yield here
-    finally:
-        here.close()
+    return open_safe(where)
 
 
 def _create(here: Directory, stem: str) -> tuple[str, BinaryIO]:

@@ -25,7 +25,7 @@ import msgspec
 
 from ccplay.errors import CcplayError, RecordingError, UsageError, WireError
 from ccplay.files.caller import state_folder
-from ccplay.files.writing import Directory, is_safe, sudo_caller
+from ccplay.files.writing import Directory, is_safe, open_safe, sudo_caller
 from ccplay.model.base import Command, Event
 from ccplay.model.events import Ended, Log
 from ccplay.model.samples import Sweep
@@ -104,7 +104,7 @@ def listen(label: str, group: str | None = None) -> Listener:
     label = re.sub(r"[^a-z0-9.]+", "-", label.lower()).strip("-.")[:40] or "session"
     where = _own_folders()[0] if group is None else _GROUPS / f"ccplay-{_user()}"
     try:
-        with _open(where, mode=0o700 if group is None else 0o755) as here:
+        with open_safe(where, 0o700 if group is None else 0o755) as here:
             return _bind(here, label, number)
     except PermissionError as error:
         if group is not None and error.errno == errno.EPERM:
@@ -137,26 +137,21 @@ def _own_folders() -> list[Path]:
     runtime = os.environ.get("XDG_RUNTIME_DIR", "").strip()
     mine = Path("/run/user") / str(_user())
     found = [Path(runtime)] if Path(runtime).is_absolute() else []
-    found = [each for each in dict.fromkeys((*found, mine)) if _belongs(each)]
-    return [*(each / "ccplay" for each in found), state_folder() / "share"]
+    # A runtime folder must belong to this user, or under sudo to the caller.
+    found = [
+        each / "ccplay"
+        for each in dict.fromkeys((*found, mine))
+        if (facts := _status(each)) is not None and facts.st_uid == _user()
+    ]
+    return [*found, state_folder() / "share"]
 
 
-def _belongs(folder: Path) -> bool:
-    """Whether a folder exists and belongs to this user, or under sudo to the caller."""
+def _status(folder: Path) -> os.stat_result | None:
+    """Return the status of a folder; None if there is none, or a symlink in its place."""
     with contextlib.suppress(OSError):
         facts = folder.lstat()
-        return stat.S_ISDIR(facts.st_mode) and facts.st_uid == _user()
-    return False
-
-
-def _open(where: Path, mode: int) -> Directory:
-    """Open a folder for sockets, created if missing. Raises ``OSError``."""
-    with Directory(where.parent, make=True) as parent:
-        here = parent.enter(where.name, mode=mode)
-    if not is_safe(os.fstat(here.descriptor)):
-        here.close()
-        raise OSError(errno.EACCES, "other users can write there")
-    return here
+        return facts if stat.S_ISDIR(facts.st_mode) else None
+    return None
 
 
 def _bind(here: Directory, label: str, group: int | None) -> Listener:
@@ -265,7 +260,10 @@ def _greet(ends: float, path: Path) -> Shared | None:
 
 def _sockets() -> Iterator[Path]:
     """Yield the sockets that only this user, root, or the owner of the folder can have made."""
-    for folder in (*filter(_is_closed, _own_folders()), *_folders_of_others()):
+    own = (
+        each for each in _own_folders() if (facts := _status(each)) is not None and is_safe(facts)
+    )
+    for folder in (*own, *_folders_of_others()):
         with contextlib.suppress(OSError):
             owners = {0, folder.lstat().st_uid}
             names = os.listdir(folder)  # noqa: PTH208 - iterdir() starts later
@@ -276,25 +274,15 @@ def _sockets() -> Iterator[Path]:
                     yield folder / name
 
 
-def _is_closed(folder: Path) -> bool:
-    """Whether a folder exists, and nobody but this user and root can write into it."""
-    with contextlib.suppress(OSError):
-        facts = folder.lstat()
-        return stat.S_ISDIR(facts.st_mode) and is_safe(facts)
-    return False
-
-
 def _folders_of_others() -> Iterator[Path]:
     """Yield the folders in which users share with groups, owned by the user in the name or root."""
     with contextlib.suppress(OSError):
         for name in sorted(os.listdir(_GROUPS)):  # noqa: PTH208 - the same
-            match, path = _OF_USER.fullmatch(name), _GROUPS / name
-            with contextlib.suppress(OSError):
-                facts = path.lstat()
-                open_to_others = facts.st_mode & (stat.S_IWGRP | stat.S_IWOTH)
-                closed = stat.S_ISDIR(facts.st_mode) and not open_to_others
-                if match and closed and facts.st_uid in (int(match[1]), 0):
-                    yield path
+            match, facts = _OF_USER.fullmatch(name), _status(_GROUPS / name)
+            if match is None or facts is None or facts.st_uid not in (int(match[1]), 0):
+                continue
+            if not facts.st_mode & (stat.S_IWGRP | stat.S_IWOTH):
+                yield _GROUPS / name
 
 
 def find(word: str) -> Shared:
