@@ -18,7 +18,6 @@ if TYPE_CHECKING:
     from ccplay.lesson.headless import PageResult
     from ccplay.lesson.library import Opened
     from ccplay.share.sockets import Shared
-    from ccplay.share.web.gateway import Served
 
 
 # --- ``ccplay lesson``: lessons with questions that the running network answers -------------------
@@ -285,12 +284,12 @@ def _session(word: str | None) -> Shared:
     return there[0]
 
 
-def print_links(served: Served) -> None:
+def print_links(link: str) -> None:
     """Print the link, and on a terminal its QR code."""
     from ccplay.share.web.gateway import draw_code
 
-    print(served.link, flush=True)
-    show_code(draw_code(served.link))
+    print(link, flush=True)
+    show_code(draw_code(link))
 
 
 def show_code(rows: list[str]) -> None:

@@ -10,8 +10,9 @@ import subprocess
 import sys
 import time
 from collections import deque
+from collections.abc import Sequence
 from pathlib import Path
-from socket import AF_UNIX, SHUT_WR, SO_SNDBUF, SOCK_STREAM, SOL_SOCKET, socket, socketpair
+from socket import AF_UNIX, SHUT_WR, SO_SNDBUF, SOCK_STREAM, SOL_SOCKET, socketpair
 from typing import BinaryIO
 
 import msgspec
@@ -68,7 +69,9 @@ class Sharing:
         self._feed, theirs = socketpair(AF_UNIX, SOCK_STREAM)
         try:
             self._feed.setsockopt(SOL_SOCKET, SO_SNDBUF, MOST_BEHIND)
-            self._process = _start_relay(listener, theirs, past)
+            there = -1 if past is None else past.fileno()
+            inherited = [theirs.fileno(), listener.socket.fileno(), there]
+            self._process = _start("relay", *inherited, listener.path, inherited=inherited)
         except BaseException:
             self._feed.close()
             listener.path.unlink(missing_ok=True)
@@ -148,11 +151,7 @@ class Sharing:
             self._feed.sendall(b"".join(self._waiting))
             self._feed.shutdown(SHUT_WR)
         self._feed.close()
-        try:
-            self._process.wait(_LAST_S)
-        except subprocess.TimeoutExpired:
-            self._process.kill()
-            self._process.wait()
+        _end(self._process, _LAST_S)
         # A server that was killed leaves its socket; another session may have taken the name since.
         with contextlib.suppress(OSError):
             if os.path.samestat(self.path.lstat(), self._socket):
@@ -183,22 +182,29 @@ class Sharing:
             raise CcplayError(f"sharing has ended: its server is gone ({error.strerror})") from None
 
 
-def _start_relay(
-    listener: sockets.Listener, feed: socket, past: BinaryIO | None
+def _start(
+    module: str, *words: object, inherited: Sequence[int] = (), stdout: int = subprocess.DEVNULL
 ) -> subprocess.Popen[bytes]:
-    held = [feed.fileno(), listener.socket.fileno()]
-    held += [] if past is None else [past.fileno()]
-    words = [*map(str, held), *(["-1"] if past is None else []), str(listener.path)]
-    # -P keeps the current directory, which may contain others' files, off the import path.
+    """Start a module of this package as a process that inherits descriptors; -1 is none."""
     return subprocess.Popen(
-        [sys.executable, "-P", "-m", "ccplay.share.relay", *words],
-        pass_fds=held,
+        # -P keeps the current directory, which may contain others' files, off the import path.
+        [sys.executable, "-P", "-m", f"ccplay.share.{module}", *map(str, words)],
+        pass_fds=[each for each in inherited if each >= 0],
         stdin=subprocess.DEVNULL,
-        stdout=subprocess.DEVNULL,
+        stdout=stdout,
         stderr=subprocess.DEVNULL,
-        # Ctrl-C and a closed terminal must reach only the presenter, which ends the server.
+        # Ctrl-C and a closed terminal must reach only the presenter, which ends the process.
         start_new_session=True,
     )
+
+
+def _end(process: subprocess.Popen[bytes], within_s: float) -> None:
+    """Wait for the end of a process; kill it if that takes longer."""
+    try:
+        process.wait(within_s)
+    except subprocess.TimeoutExpired:
+        process.kill()
+        process.wait()
 
 
 # --- the process that serves the session to browsers ----------------------------------------------
@@ -278,15 +284,7 @@ class BrowserServer:
         self.failed = ""
         """Reason why there is no page; empty unless serving has failed."""
         self._unread = b""
-        # -P keeps the current directory, which may contain others' files, off the import path.
-        self._process = subprocess.Popen(
-            [sys.executable, "-P", "-m", "ccplay.share.web.gateway", str(path), place],
-            stdin=subprocess.DEVNULL,
-            stdout=subprocess.PIPE,
-            stderr=subprocess.DEVNULL,
-            # Ctrl-C and a closed terminal must reach only the presenter, which ends the session.
-            start_new_session=True,
-        )
+        self._process = _start("web.gateway", path, place, stdout=subprocess.PIPE)
         assert self._process.stdout is not None  # noqa: S101 - asked for
         self._pipe = self._process.stdout
         os.set_blocking(self._pipe.fileno(), False)
@@ -334,11 +332,7 @@ class BrowserServer:
 
     def close(self) -> None:
         """Wait for the process, which first sends the rest to browsers; kill it if that is slow."""
-        try:
-            self._process.wait(_BROWSERS_LAST_S)
-        except subprocess.TimeoutExpired:
-            self._process.kill()
-            self._process.wait()
+        _end(self._process, _BROWSERS_LAST_S)
         self._pipe.close()
 
 

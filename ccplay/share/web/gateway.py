@@ -13,8 +13,6 @@ from collections.abc import Callable
 from pathlib import Path
 from typing import TYPE_CHECKING
 
-import msgspec
-
 from ccplay.errors import CcplayError
 from ccplay.model.base import Event
 from ccplay.session.session import Session
@@ -60,15 +58,6 @@ def require_libraries() -> None:
         import segno  # noqa: F401, PLC0415 - only checked for
     except ImportError:
         raise CcplayError(MISSING) from None
-
-
-class Served(msgspec.Struct, frozen=True):
-    """A session that is served to browsers."""
-
-    link: str
-    """Link to the page, with the token."""
-    session: str
-    """The session's title."""
 
 
 class _WatchedSession:
@@ -123,7 +112,7 @@ class _WatchedSession:
 
 
 async def serve(
-    path: Path, place: WebAddress, ready: Callable[[Served], None], count: Callable[[int], None]
+    path: Path, place: WebAddress, ready: Callable[[str], None], count: Callable[[int], None]
 ) -> None:
     """Serve the session on the socket at ``path`` until it ends, and those that follow it there.
 
@@ -155,8 +144,7 @@ async def serve(
         await watched.read_past()
         await runner.setup()
         port = await _listen(web.TCPSite, runner, place)
-        link = f"http://{pages.link_name(place)}:{port}/{token}/"
-        ready(Served(link, watched.session.title))
+        ready(f"http://{pages.link_name(place)}:{port}/{token}/")
 
         def counted() -> None:
             count(page.browsers)
@@ -262,8 +250,8 @@ def main(words: list[str]) -> int:
     return 0
 
 
-def _ready(served: Served) -> None:
-    _write(BrowserReport(link=served.link, code=draw_code(served.link)))
+def _ready(link: str) -> None:
+    _write(BrowserReport(link=link, code=draw_code(link)))
 
 
 class _Counter:

@@ -10,7 +10,7 @@ import pytest_asyncio
 from ccplay.model.base import Event
 from ccplay.share import sockets
 from ccplay.share.presenter import Sharing, WebAddress
-from ccplay.share.web.gateway import Served, serve
+from ccplay.share.web.gateway import serve
 from tests.ui.synthetic import stream
 from tests.ui.web.chromium import chromium
 
@@ -40,14 +40,11 @@ class Stage:
         """Start the server for browsers; return the link."""
         ready = asyncio.get_running_loop().create_future()
 
-        def told(served: Served) -> None:
-            ready.set_result(served.link)
-
         def counted(browsers: int) -> None:
             self.browsers = browsers
 
         self._serving = asyncio.create_task(
-            serve(self.sharing.path, WebAddress(port=port), told, counted)
+            serve(self.sharing.path, WebAddress(port=port), ready.set_result, counted)
         )
         await asyncio.wait([self._serving, ready], return_when=asyncio.FIRST_COMPLETED)
         if self._serving.done():
