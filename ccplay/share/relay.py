@@ -180,6 +180,8 @@ class Spectator:
         connection.setblocking(False)
         connection.setsockopt(SOL_SOCKET, SO_SNDBUF, _SOCKET_BYTES)
         self.connection = connection
+        self.joined = time.monotonic()
+        """Moment at which the spectator connected, by this machine's clock."""
         self.wants: Wants | None = None
         """What the spectator asked for; None before its hello."""
         self.blocked = False
@@ -383,7 +385,6 @@ class Server:
         """Least and greatest right answer to the question; None before the reveal."""
         self._reported: Votes | None = None
         self._counted = 0
-        self._joined: dict[Spectator, float] = {}
         self._began = time.time()
         self._fed = time.monotonic()
         self._over = Over(reason="the presenter has stopped sharing")
@@ -537,7 +538,6 @@ class Server:
         trusted = sockets.is_from_presenter(connection)
         spectator = Spectator(connection, self.backlog, greeting, self.ballot, trusted=trusted)
         self.spectators.add(spectator)
-        self._joined[spectator] = time.monotonic()
         serve = partial(self._serve, spectator)
         self._selector.register(connection, selectors.EVENT_READ, serve)
 
@@ -564,15 +564,12 @@ class Server:
     def _drop(self, spectator: Spectator) -> None:
         if spectator in self.spectators:
             self.spectators.discard(spectator)
-            self._joined.pop(spectator, None)
             self._selector.unregister(spectator.connection)
             spectator.close()
 
     def _drop_silent(self, now: float) -> None:
-        for spectator, since in list(self._joined.items()):
-            if spectator.wants is not None:
-                del self._joined[spectator]
-            elif now - since > _HELLO_S:
+        for spectator in list(self.spectators):
+            if spectator.wants is None and now - spectator.joined > _HELLO_S:
                 self._drop(spectator)
 
 
