@@ -25,8 +25,7 @@ from ccplay.stream import sources
 from ccplay.stream.sources import LabProcess, spawn
 from ccplay.stream.wire import GUEST_RUNS
 
-# --- builds the commands that start a lab ---------------------------------------------------------
-# Builds the commands that start a lab: as root, rootless, with sudo, in a guest, or over ssh.
+# --- the commands that start a lab: as root, rootless, with sudo, in a guest, or over ssh ---------
 
 UNSHARE = ("unshare", "--net", "--mount", "--pid", "--fork", "--kill-child", "--mount-proc")
 """unshare(1) with private network, mounts and processes, which all end with the first process."""
@@ -83,8 +82,7 @@ def topology_argv(host: str | None, file: Path | None, topo: str) -> list[str]:
 
 def inner_topology_argv(file: Path | None, topo: str) -> list[str]:
     """Return the command that ``ccplay lab --topo`` executes in its place."""
-    user = () if os.geteuid() == 0 else ROOTLESS
-    return [*UNSHARE, *user, *PYTHON, *_mininet(file, topo)]
+    return _unshared(_mininet(file, topo), user=os.geteuid() != 0)
 
 
 def _mininet(file: Path | None, topo: str) -> list[str]:
@@ -94,12 +92,17 @@ def _mininet(file: Path | None, topo: str) -> list[str]:
 def _in_namespaces(module: Sequence[str]) -> list[str]:
     """Return the command that runs a Python module in its own namespaces on this machine."""
     if os.geteuid() == 0:
-        return [*UNSHARE, *PYTHON, *module]
+        return _unshared(module)
     if (refusal := rootless_refusal()) is None:
-        return [*UNSHARE, *ROOTLESS, *PYTHON, *module]
+        return _unshared(module, user=True)
     if shutil.which("sudo") is None:
         raise LabError(f"a lab needs root here: {refusal}")
-    return ["sudo", "-n", *UNSHARE, *PYTHON, *module]
+    return ["sudo", "-n", *_unshared(module)]
+
+
+def _unshared(module: Sequence[str], *, user: bool = False) -> list[str]:
+    """Return the command that runs a Python module in its own namespaces, ``user`` included."""
+    return [*UNSHARE, *(ROOTLESS if user else ()), *PYTHON, *module]
 
 
 def guest_argv(
@@ -126,7 +129,7 @@ def guest_argv(
     if Path("/") in shared:
         raise LabError("a guest may not write to /: start ccplay in another directory")
     announced = ("sh", "-c", 'echo "$0" >&2; exec "$@"', GUEST_RUNS)
-    lab = [*announced, *UNSHARE, *PYTHON, *_server(place, "", custom)]
+    lab = [*announced, *_unshared(_server(place, "", custom))]
     return boot.argv([*boot.environment(), *lab], list(shared), paced=paced)
 
 
@@ -138,8 +141,7 @@ def inner_argv(
     Starting the server directly saves the start of another Python. ``machine`` is the name by
     which the user calls this machine.
     """
-    user = () if os.geteuid() == 0 else ROOTLESS
-    return [*UNSHARE, *user, *PYTHON, *_server(captures, machine, custom)]
+    return _unshared(_server(captures, machine, custom), user=os.geteuid() != 0)
 
 
 def _server(captures: Path | None, machine: str, custom: Sequence[Path]) -> list[str]:
@@ -154,10 +156,10 @@ def words_of(argv: Sequence[str]) -> tuple[bool, Sequence[str]] | None:
 
     Returns None unless ``argv`` starts a lab on this machine, without sudo.
     """
-    for user in ((), ROOTLESS):
-        start = [*UNSHARE, *user, *PYTHON, _SERVER]
+    for user in (False, True):
+        start = _unshared([_SERVER], user=user)
         if list(argv[: len(start)]) == start:
-            return bool(user), argv[len(start) :]
+            return user, argv[len(start) :]
     return None
 
 
