@@ -100,27 +100,22 @@ class Script:
             and (kind.ends(each) or name in stopped)
         ]
 
-    @property
-    def names(self) -> list[str]:
-        """The names of all traffic that is yet to start, in the order of the file."""
-        in_order = sorted(self._waiting, key=lambda step: step.number)
-        commands = [step.command for step in in_order]
-        started = [kind.name_of(each) for each in commands if (kind := started_by(each))]
-        return [name for name in started if name is not None]
-
     def prepare(self, build: Build) -> Build:
         """Return ``build`` with all that the lab must know of the timeline beforehand.
 
         For example, traffic started by the user must not get a name that the timeline uses.
         """
         commands = [step.command for step in self._waiting]
+        as_in_file = sorted(self._waiting, key=lambda step: step.number)
+        starts = ((started_by(each.command), each.command) for each in as_in_file)
+        names = (kind.name_of(command) for kind, command in starts if kind is not None)
         named = {cc: None for each in commands if (cc := getattr(each, "cc", None)) is not None}
         moments: dict[float, list[StartTraffic]] = {}
         for step in self._early():
             moments.setdefault(step.at_s, []).append(cast("StartTraffic", step.command))
         return replace(
             build,
-            reserved=self.names,
+            reserved=[name for name in names if name is not None],
             traces=any(isinstance(each, TraceFlow) for each in commands),
             first=moments.pop(0.0, []),
             soon=[StartTogether(at=at, commands=each) for at, each in moments.items()],

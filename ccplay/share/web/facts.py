@@ -4,13 +4,12 @@ from __future__ import annotations
 
 import tomllib
 from collections import Counter
-from collections.abc import Iterable, Iterator, Mapping, Sequence
+from collections.abc import Iterator, Mapping, Sequence
 from functools import cache
-from itertools import islice, pairwise
+from itertools import chain, islice, pairwise
 from typing import Any, Literal, TypeAlias
 
 import msgspec
-from markdown_it.token import Token
 
 from ccplay.analysis.trust import credible
 from ccplay.assets import assets
@@ -84,7 +83,10 @@ def blocks(lines: Sequence[str]) -> list[object]:
     """Return Markdown as a list of texts and elements; an element is a list: name, then content."""
     # Open elements, outermost first. An omitted element is represented by its parent.
     found: list[list[object]] = [[]]
-    for token in _tokens(_parser.parse("\n".join(lines))):
+    parsed = _parser.parse("\n".join(lines))
+    # The tokens of blocks, with those of their inline text in place.
+    inline = ((each.children or ()) if each.type == "inline" else (each,) for each in parsed)
+    for token in chain.from_iterable(inline):
         kind = token.type.removesuffix("_open")
         name = _NAMES.get(kind, kind)
         inner = found[-1]
@@ -103,12 +105,6 @@ def blocks(lines: Sequence[str]) -> list[object]:
             else:
                 _add(element, token.content.rstrip("\n"))
     return found[0]
-
-
-def _tokens(tokens: Iterable[Token]) -> Iterator[Token]:
-    """Yield the tokens of blocks, with those of their inline text in place."""
-    for token in tokens:
-        yield from (token.children or ()) if token.type == "inline" else (token,)
 
 
 def _add(element: list[object], text: str) -> None:
