@@ -277,6 +277,7 @@ class Hosted:
         self.listener.bind("")
         self.listener.listen(64)
         self.server = Server(theirs, self.listener)
+        self._connections: list[socket.socket] = []
         self.feed.sendall(frames.encode(frames.Setup(title="test")))
         self.step()
 
@@ -292,24 +293,32 @@ class Hosted:
                 break
         self.server._send_all()
         self.server._count()
+        self.server._report_votes()
 
-    def connect(self) -> socket.socket:
+    def connect(self, wants: Wants | None = None) -> socket.socket:
+        """Return a new connection, of a spectator if it ``wants`` anything."""
         connection = socket.socket(socket.AF_UNIX)
         connection.connect(self.listener.getsockname())
         connection.setblocking(False)
+        self._connections.append(connection)
+        if wants is not None:
+            connection.send(frames.encode_hello(wants))
+            self.step()
         return connection
+
+    def close(self) -> None:
+        for spectator in list(self.server.spectators):
+            self.server._drop(spectator)
+        self.server._selector.close()
+        self.server.backlog.close()
+        for each in (self.feed, self.server._feed, self.listener, *self._connections):
+            each.close()
 
 
 @pytest.fixture
 def hosted() -> Iterator[Hosted]:
-    it = Hosted()
-    yield it
-    for spectator in list(it.server.spectators):
-        it.server._drop(spectator)
-    it.server._selector.close()
-    it.server.backlog.close()
-    for each in (it.feed, it.server._feed, it.listener):
-        each.close()
+    with contextlib.closing(Hosted()) as it:
+        yield it
 
 
 def received(connection: socket.socket) -> bytes:
@@ -323,26 +332,18 @@ def received(connection: socket.socket) -> bytes:
 def test_spectators_are_counted(hosted: Hosted) -> None:
     hosted.feed.sendall(b"".join(map(wire.encode, EVENTS[:10])))
     hosted.step()
-    one, other, lister = hosted.connect(), hosted.connect(), hosted.connect()
-    one.send(frames.encode_hello(Wants.WHOLE))
-    other.send(frames.encode_hello(Wants.NOW))
-    lister.send(frames.encode_hello(Wants.GREETING))
-    hosted.step()
+    one, other, lister = (hosted.connect(each) for each in (Wants.WHOLE, Wants.NOW, Wants.GREETING))
     assert frames.decode(received(hosted.feed).splitlines()[-1]) == frames.Watching(count=2)
     assert received(lister).count(b"\n") == 1
     one.close()
     hosted.step()
     assert frames.decode(received(hosted.feed).splitlines()[-1]) == frames.Watching(count=1)
     assert b'"hello"' in received(other)
-    for each in (other, lister):
-        each.close()
 
 
 def test_nothing_that_10_000_hostile_messages_say_gets_through(hosted: Hosted) -> None:
     rng = random.Random(14)
-    friend = hosted.connect()
-    friend.send(frames.encode_hello(Wants.WHOLE))
-    hosted.step()
+    friend = hosted.connect(Wants.WHOLE)
     received(hosted.feed)
     hello = frames.encode_hello(Wants.WHOLE)
     orders = [
@@ -389,16 +390,14 @@ def test_nothing_that_10_000_hostile_messages_say_gets_through(hosted: Hosted) -
     assert b"hostile" not in data + b"".join(lines)
     events = [each for each in lines if b'{"share":' not in each]
     assert same([wire.decode_event(each) for each in events], EVENTS)
-    friend.close()
 
 
 def test_one_who_sends_nothing_is_dropped(hosted: Hosted) -> None:
-    silent = hosted.connect()
+    hosted.connect()
     hosted.step()
     (spectator,) = hosted.server.spectators
     hosted.server._drop_silent(spectator.joined + 60)
     assert not hosted.server.spectators
-    silent.close()
 
 
 def test_sweeps_go_out_soon(backlog: Backlog) -> None:

@@ -32,12 +32,7 @@ BOARD = Board(
 
 def ask(hosted: Hosted, board: Board) -> None:
     hosted.feed.sendall(frames.encode(board))
-    step(hosted)
-
-
-def step(hosted: Hosted) -> None:
     hosted.step()
-    hosted.server._report_votes()
 
 
 def votes(hosted: Hosted) -> Votes | None:
@@ -51,46 +46,35 @@ def test_a_board_is_read_as_it_was_written_with_its_lines() -> None:
 
 def test_spectators_see_the_page_also_those_who_join_later(hosted: Hosted) -> None:
     ask(hosted, BOARD)
-    late = hosted.connect()
-    late.send(frames.encode_hello(Wants.NOW))
-    step(hosted)
+    late = hosted.connect(Wants.NOW)
     lines = received(late).splitlines()
     assert BOARD in [frames.decode(line) for line in lines if line.startswith(frames.PREFIX)]
-    late.close()
 
 
 def test_votes_are_counted_and_reported_to_the_presenter(hosted: Hosted) -> None:
     ask(hosted, BOARD)
-    some = [hosted.connect() for _ in range(3)]
-    for connection in some:
-        connection.send(frames.encode_hello(Wants.NOW))
-    step(hosted)
+    some = [hosted.connect(Wants.NOW) for _ in range(3)]
     for connection, choice in zip(some, (0, 2, 2), strict=True):
         connection.send(frames.encode_vote(7, choice))
-    step(hosted)
+    hosted.step()
     assert votes(hosted) == Votes(question=7, counts=(1, 0, 2), voters=3)
     some[0].send(frames.encode_vote(7, 2))
-    step(hosted)
+    hosted.step()
     assert votes(hosted) == Votes(question=7, counts=(0, 0, 3), voters=3)
-    hosted.feed.sendall(frames.encode(Board(page=2, pages=3, question=7)))
-    step(hosted)
+    ask(hosted, Board(page=2, pages=3, question=7))
     some[1].send(frames.encode_vote(7, 0))
-    step(hosted)
+    hosted.step()
     assert hosted.server.ballot.counts == (0, 0, 3)
     assert hosted.server.spectators
-    for connection in some:
-        connection.close()
 
 
 def test_the_class_learns_how_many_were_right(hosted: Hosted) -> None:
     number = Board(page=2, pages=3, question=8, ask="?", low=0.0, high=100.0, open=True)
     ask(hosted, number)
-    some = [hosted.connect() for _ in range(3)]
+    some = [hosted.connect(Wants.NOW) for _ in range(3)]
     for connection, guess in zip(some, (12.4, 20, 24), strict=True):
-        connection.send(frames.encode_hello(Wants.NOW))
-        step(hosted)
         connection.send(frames.encode_vote(8, guess))
-    step(hosted)
+    hosted.step()
     running = replace(number, open=False, phase="running")
     ask(hosted, running)
     counted = votes(hosted)
@@ -101,32 +85,25 @@ def test_the_class_learns_how_many_were_right(hosted: Hosted) -> None:
     counted = votes(hosted)
     assert counted is not None
     assert (counted.counts[0], counted.right) == (1, 2)
-    for connection in some:
-        connection.close()
 
 
 def test_a_vote_for_another_question_or_no_choice_counts_for_nothing(hosted: Hosted) -> None:
     ask(hosted, BOARD)
-    one = hosted.connect()
-    one.send(frames.encode_hello(Wants.NOW))
-    step(hosted)
+    one = hosted.connect(Wants.NOW)
     for question, choice in ((6, 1), (7, 3), (7, -1), (7, 0.5), (7, math.nan), (0, 0)):
         one.send(frames.encode_vote(question, choice))
-        step(hosted)
+        hosted.step()
     assert hosted.server.ballot.voters == 0
     assert len(hosted.server.spectators) == 1
-    one.close()
 
 
 def test_whoever_sends_anything_but_votes_is_dropped(hosted: Hosted) -> None:
     ask(hosted, BOARD)
     rng = random.Random(3)
     for _ in range(200):
-        one = hosted.connect()
-        one.send(frames.encode_hello(Wants.NOW))
-        step(hosted)
+        one = hosted.connect(Wants.NOW)
         one.send(rng.randbytes(frames.REQUEST_BYTES))
-        step(hosted)
+        hosted.step()
         assert not hosted.server.spectators
         one.close()
     assert hosted.server.ballot.voters == 0
@@ -134,14 +111,11 @@ def test_whoever_sends_anything_but_votes_is_dropped(hosted: Hosted) -> None:
 
 def test_one_who_never_stops_voting_is_dropped(hosted: Hosted) -> None:
     ask(hosted, BOARD)
-    one = hosted.connect()
-    one.send(frames.encode_hello(Wants.NOW))
-    step(hosted)
+    one = hosted.connect(Wants.NOW)
     for number in range(relay.MOST_VOTES + 1):
         one.send(frames.encode_vote(7, number % 3))
-        step(hosted)
+        hosted.step()
     assert not hosted.server.spectators
-    one.close()
 
 
 @pytest.mark.parametrize(
@@ -167,14 +141,6 @@ def test_a_vote_is_read_as_it_was_written() -> None:
     assert frames.decode_request(frames.encode_browsers(10**6)) == BrowserCount(frames.MOST_SLOTS)
 
 
-def serving(hosted: Hosted) -> socket.socket:
-    """Join as a process that serves browsers; return its socket."""
-    one = hosted.connect()
-    one.send(frames.encode_hello(Wants.BROWSERS))
-    step(hosted)
-    return one
-
-
 def greeting(connection: socket.socket) -> Greeting:
     first = frames.decode(received(connection).splitlines()[0])
     assert isinstance(first, Greeting)
@@ -183,21 +149,21 @@ def greeting(connection: socket.socket) -> Greeting:
 
 def test_each_browser_of_the_presenters_has_a_vote_and_is_counted(hosted: Hosted) -> None:
     ask(hosted, BOARD)
-    one = serving(hosted)
+    one = hosted.connect(Wants.BROWSERS)
     assert greeting(one).seats == frames.MOST_SLOTS
     assert hosted.server._counted == 0
     one.send(frames.encode_browsers(3))
     for slot, choice in ((1, 0), (2, 2), (3, 2), (1, 1)):
         one.send(frames.encode_vote(7, choice, slot))
-    step(hosted)
+    hosted.step()
     assert votes(hosted) == Votes(question=7, counts=(0, 1, 2), voters=3)
     assert hosted.server._counted == 3
     one.send(frames.encode_browsers(2))
-    step(hosted)
+    hosted.step()
     assert hosted.server._counted == 2
     assert hosted.server.ballot.voters == 3
     one.close()
-    step(hosted)
+    hosted.step()
     assert hosted.server._counted == 0
 
 
@@ -207,15 +173,12 @@ def test_a_spectator_who_votes_for_others_is_dropped(
     hosted: Hosted, wants: Wants, asked: bytes
 ) -> None:
     ask(hosted, BOARD)
-    one = hosted.connect()
-    one.send(frames.encode_hello(wants))
-    step(hosted)
+    one = hosted.connect(wants)
     assert greeting(one).seats == 0
     one.send(asked)
-    step(hosted)
+    hosted.step()
     assert not hosted.server.spectators
     assert hosted.server.ballot.voters == 0
-    one.close()
 
 
 @pytest.mark.parametrize("asked", [frames.encode_vote(7, 1, 1), frames.encode_browsers(9)])
@@ -224,17 +187,16 @@ def test_another_user_has_one_vote_whatever_is_asked_for(
 ) -> None:
     monkeypatch.setattr(sockets, "is_from_presenter", lambda _: False)
     ask(hosted, BOARD)
-    one = serving(hosted)
+    one = hosted.connect(Wants.BROWSERS)
     assert greeting(one).seats == 0
     assert hosted.server._counted == 1
     one.send(frames.encode_vote(7, 2))
-    step(hosted)
+    hosted.step()
     assert hosted.server.ballot.voters == 1
     one.send(asked)
-    step(hosted)
+    hosted.step()
     assert not hosted.server.spectators
     assert hosted.server.ballot.voters == 1
-    one.close()
 
 
 @pytest.mark.parametrize(("user", "trusted"), [(0, True), (1000, True), (1001, False)])
@@ -251,12 +213,11 @@ def test_the_kernel_knows_whose_connection_it_is(
 
 def test_a_browser_that_never_stops_voting_is_ignored_and_the_others_stay(hosted: Hosted) -> None:
     ask(hosted, BOARD)
-    one = serving(hosted)
+    one = hosted.connect(Wants.BROWSERS)
     for number in range(relay.MOST_VOTES + 2):
         one.send(frames.encode_vote(7, number % 2, 1))
-        step(hosted)
+        hosted.step()
     assert hosted.server.ballot.counts == (0, 1, 0)
     one.send(frames.encode_vote(7, 2, 2))
-    step(hosted)
+    hosted.step()
     assert hosted.server.ballot.counts == (0, 1, 1)
-    one.close()
