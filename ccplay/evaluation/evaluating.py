@@ -3,15 +3,13 @@
 from __future__ import annotations
 
 import asyncio
-import contextlib
 import io
 import shlex
 import sys
 from collections.abc import AsyncIterator, Callable, Iterator, Mapping, Sequence
-from functools import partial
 from pathlib import Path
 from signal import SIGINT
-from typing import IO, TYPE_CHECKING, cast
+from typing import TYPE_CHECKING
 
 import msgspec
 from msgspec.structs import replace
@@ -40,22 +38,13 @@ from ccplay.evaluation.criteria import (
     write_figure,
 )
 from ccplay.experiment.plan import RunOptions, goal_of, with_options
-from ccplay.experiment.runner import (
-    KILLED,
-    Experiment,
-    OpenWorkers,
-    describe_experiment,
-    ending_signals,
-    patience_s,
-    suspend,
-    wait_or_stop,
-)
+from ccplay.experiment.runner import KILLED, Experiment, OpenWorkers, open_workers, showing_progress
 from ccplay.experiment.store import Store, decode
 from ccplay.files import writing
 from ccplay.files.reading import read_regular
 from ccplay.model.commands import Build
 from ccplay.model.quantities import quote
-from ccplay.report.terminal.progress_display import Printer, ProgressDisplay, roughly
+from ccplay.report.terminal.progress_display import ProgressDisplay, roughly
 from ccplay.scenario.library import criteria
 from ccplay.scenario.matrix import word_of
 from ccplay.scenario.reading import load
@@ -174,14 +163,8 @@ async def evaluate(
     after each. Raises ``CcplayError`` if the subject can't be evaluated at all.
     """
     going = _Going(wanted, plan_criteria(wanted), asyncio.Event())
-    with contextlib.ExitStack() as stack:
-        printer = stack.enter_context(Printer(2, sys.stderr.encoding, patience_s()))
-        console = Console(file=cast("IO[str]", printer))
-        runs = sum(len(each.scenario.cases) for each in going.planned)
-        display = stack.enter_context(ProgressDisplay(console, runs, story=False))
-        signals = stack.enter_context(
-            ending_signals(going.stop, partial(suspend, display, printer))
-        )
+    runs = sum(len(each.scenario.cases) for each in going.planned)
+    with showing_progress(going.stop, runs) as (display, _, signals):
         number = 0
         async for each, row in _criteria(going, open_source, elsewhere, display, finish):
             if row is None:
@@ -246,11 +229,7 @@ async def _measure(
     scenario = planned.scenario
     with Store(wanted.out / planned.name, scenario, shared=True) as store:
         store.forget_untrusted()
-        async with contextlib.AsyncExitStack() as places:
-            workers = None
-            if elsewhere is not None:
-                info = describe_experiment(store, stop, display)
-                workers = await wait_or_stop(stop, places.enter_async_context(elsewhere(info)))
+        async with open_workers(elsewhere, store, stop, display) as workers:
             experiment = Experiment(
                 scenario,
                 open_source,

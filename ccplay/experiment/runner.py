@@ -11,8 +11,8 @@ import signal
 import sys
 import time
 from collections import Counter
-from collections.abc import Awaitable, Callable, Iterable, Iterator, Sequence
-from contextlib import AbstractAsyncContextManager, contextmanager
+from collections.abc import AsyncIterator, Awaitable, Callable, Iterable, Iterator, Sequence
+from contextlib import AbstractAsyncContextManager, asynccontextmanager, contextmanager
 from functools import partial
 from pathlib import Path
 from typing import IO, cast
@@ -502,18 +502,10 @@ async def run_scenario(
         store = None
         if wanted.out is not None:
             store = stack.enter_context(Store(wanted.out, whole))
-        printer = stack.enter_context(Printer(2, sys.stderr.encoding, patience_s()))
-        console = Console(file=cast("IO[str]", printer))
-        display = stack.enter_context(
-            ProgressDisplay(console, len(chosen.cases), story=single, receiver=wanted.receiver)
+        display, printer, signals = stack.enter_context(
+            showing_progress(stop, len(chosen.cases), story=single, receiver=wanted.receiver)
         )
-        # Last, so that a second signal ends the wait for the reader.
-        signals = stack.enter_context(ending_signals(stop, partial(suspend, display, printer)))
-        workers = None
-        async with contextlib.AsyncExitStack() as places:
-            if elsewhere is not None:
-                info = describe_experiment(store, stop, display)
-                workers = await wait_or_stop(stop, places.enter_async_context(elsewhere(info)))
+        async with open_workers(elsewhere, store, stop, display) as workers:
             if workers is not None and wanted.away in ("detach", "cancel"):
                 handover = Handover.of(chosen, whole, store.succeeded if store else ())
                 await hand_over_or_cancel(workers, handover, wanted)
@@ -550,20 +542,32 @@ async def run_scenario(
     return 1 if failed else 0
 
 
-def describe_experiment(
-    store: Store | None, stop: asyncio.Event, display: ProgressDisplay
-) -> ExperimentInfo:
-    """Return the information that other workers need."""
+@asynccontextmanager
+async def open_workers(
+    elsewhere: OpenWorkers | None,
+    store: Store | None,
+    stop: asyncio.Event,
+    display: ProgressDisplay,
+) -> AsyncIterator[RemoteWorkers | None]:
+    """Open the workers ``elsewhere``; None if there are none, so that this machine makes all runs.
+
+    Raises ``LabError`` if ``stop`` is set before there is one.
+    """
+    if elsewhere is None:
+        yield None
+        return
     machines = [each.machine for each in store.finished.values()] if store else []
-    return ExperimentInfo(
+    info = ExperimentInfo(
         experiment=store.identity() if store else secrets.token_hex(8),
         kernel=next((each.kernel for each in machines if each is not None), None),
         stop=stop,
         report=partial(display.print, style="yellow"),
     )
+    async with contextlib.AsyncExitStack() as places:
+        yield await _wait_or_stop(stop, places.enter_async_context(elsewhere(info)))
 
 
-async def wait_or_stop(stop: asyncio.Event, opening: Awaitable[RemoteWorkers]) -> RemoteWorkers:
+async def _wait_or_stop(stop: asyncio.Event, opening: Awaitable[RemoteWorkers]) -> RemoteWorkers:
     """Wait for workers, which may take as long as a queue of jobs, or until ``stop`` is set.
 
     Raises ``LabError`` if ``stop`` is set first.
@@ -582,9 +586,24 @@ async def wait_or_stop(stop: asyncio.Event, opening: Awaitable[RemoteWorkers]) -
         stopped.cancel()
 
 
-def patience_s() -> float | None:
-    """Return the seconds to wait for the reader; forever if it also reads the result."""
-    return None if os.path.sameopenfile(1, 2) else _PATIENCE_S
+@contextmanager
+def showing_progress(
+    stop: asyncio.Event, runs: int, *, story: bool = False, receiver: bool = False
+) -> Iterator[tuple[ProgressDisplay, Printer, list[int]]]:
+    """Show the progress of so many runs on stderr; signals that end a process set ``stop``.
+
+    Yields the display, what writes it, and the received signals.
+    """
+    # Forever if the reader of progress also reads the result.
+    patience_s = None if os.path.sameopenfile(1, 2) else _PATIENCE_S
+    with Printer(2, sys.stderr.encoding, patience_s) as printer:
+        console = Console(file=cast("IO[str]", printer))
+        with (
+            ProgressDisplay(console, runs, story=story, receiver=receiver) as display,
+            # Last, so that a second signal ends the wait for the reader.
+            _ending_signals(stop, partial(_suspend, display, printer)) as signals,
+        ):
+            yield display, printer, signals
 
 
 def _print(result: Result, wanted: RunOptions) -> None:
@@ -634,7 +653,7 @@ def _failed_checks(result: Result) -> str:
 
 
 @contextmanager
-def ending_signals(stop: asyncio.Event, suspend: Callable[[], None]) -> Iterator[list[int]]:
+def _ending_signals(stop: asyncio.Event, suspend: Callable[[], None]) -> Iterator[list[int]]:
     """Let signals that end a process set ``stop`` instead, and Ctrl-Z call ``suspend``.
 
     Yields the received signals. An ignored one, such as SIGHUP under nohup, stays ignored.
@@ -657,7 +676,7 @@ def ending_signals(stop: asyncio.Event, suspend: Callable[[], None]) -> Iterator
             loop.remove_signal_handler(number)
 
 
-def suspend(display: ProgressDisplay, printer: Printer) -> None:
+def _suspend(display: ProgressDisplay, printer: Printer) -> None:
     """Stop this process, as Ctrl-Z does, with the terminal restored."""
     with display.hidden():
         printer.drain(_HIDING_S)
