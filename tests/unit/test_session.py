@@ -59,6 +59,16 @@ class Full:
         self.closed += 1
 
 
+class Steps:
+    """A timeline with steps due at each event once the network is ready."""
+
+    def __init__(self, *turns: list[DueStep]) -> None:
+        self._turns = list(turns)
+
+    def due(self, state: LabState) -> list[DueStep]:
+        return self._turns.pop(0) if self._turns and state.phase == "ready" else []
+
+
 async def test_a_sink_that_fails_is_dropped_and_the_session_lives() -> None:
     sink = Full()
     session = Session(Told(HELLO, Ready(t=1.0)), sinks=[sink])
@@ -89,12 +99,8 @@ async def test_what_ends_a_session_comes_with_advice() -> None:
 
 
 async def test_a_script_sends_what_is_due() -> None:
-    class AtReady:
-        def due(self, state: LabState) -> list[DueStep]:
-            return [DueStep(1.0, Mark(text="go"))] if state.phase == "ready" else []
-
     source = Told(HELLO, Ready(t=1.0))
-    await Session(source, script=AtReady()).run()
+    await Session(source, script=Steps([DueStep(1.0, Mark(text="go"))])).run()
     assert source.sent == [Mark(text="go")]
 
 
@@ -103,12 +109,6 @@ async def test_an_answer_carries_the_moment_at_which_its_step_was_due(tmp_path: 
 
     The lab answers commands in their order.
     """
-
-    waiting = [DueStep(1.0, Mark(text="a")), DueStep(1.1, Mark(text="b"))]
-
-    class Steps:
-        def due(self, state: LabState) -> list[DueStep]:
-            return [waiting.pop(0)] if waiting and state.phase == "ready" else []
 
     class Asked(Told):
         def send(self, command: Command) -> None:
@@ -124,7 +124,8 @@ async def test_an_answer_carries_the_moment_at_which_its_step_was_due(tmp_path: 
     ]
     path = tmp_path / "x.ccplay"
     source = Asked(HELLO, Ready(t=1.0), *answers)
-    session = Session(source, sinks=[Recorder(path)], script=Steps())
+    steps = Steps([DueStep(1.0, Mark(text="a"))], [DueStep(1.1, Mark(text="b"))])
+    session = Session(source, sinks=[Recorder(path)], script=steps)
     await session.run()
     moments = [(each.command, each.due) for each in session.state.applied]
     assert moments == [(Mark(text="a"), 1.0), (Mark(text="renewed"), None), (Mark(text="b"), 1.1)]
@@ -134,12 +135,7 @@ async def test_an_answer_carries_the_moment_at_which_its_step_was_due(tmp_path: 
 
 async def test_a_step_that_was_not_answered_is_known() -> None:
     step = DueStep(1.0, Mark(text="a"), "timeline[0]")
-
-    class Once:
-        def due(self, state: LabState) -> list[DueStep]:
-            return [step] if state.phase == "ready" else []
-
-    session = Session(Told(HELLO, Ready(t=1.0)), script=Once())
+    session = Session(Told(HELLO, Ready(t=1.0)), script=Steps([step]))
     await session.run()
     assert session.unanswered == (step,)
 
@@ -149,12 +145,6 @@ async def test_what_starts_together_is_sent_as_one_and_answered_one_by_one() -> 
     flows: list[StartTraffic] = [StartFlow(flow=each) for each in "abc"]
     steps = [DueStep(5.0, each, together=True) for each in flows]
     mark = DueStep(3.0, Mark(text="m"))
-    waiting = [steps, [mark]]
-
-    class Steps:
-        def due(self, state: LabState) -> list[DueStep]:
-            return waiting.pop(0) if waiting and state.phase == "ready" else []
-
     source = Told(
         HELLO,
         Ready(t=1.0),
@@ -163,7 +153,7 @@ async def test_what_starts_together_is_sent_as_one_and_answered_one_by_one() -> 
         Applied(t=5.01, command=flows[0], due=5.0),
         Failed(t=5.02, command=flows[1], message="no", due=5.0),
     )
-    session = Session(source, script=Steps())
+    session = Session(source, script=Steps(steps, [mark]))
     await session.run()
     assert source.sent == [StartTogether(at=5.0, commands=flows), mark.command]
     assert [each.due for each in session.state.applied] == [3.0, 5.0]
