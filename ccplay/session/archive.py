@@ -266,9 +266,9 @@ def sessions() -> list[Path]:
     return [path for name in names if (path := where / name).is_file() and not path.is_symlink()]
 
 
-def earlier(own: Path | None, most: int = 5) -> list[tuple[str, Path]]:
-    """Return the ``most`` newest sessions except ``own``, each with a name for people."""
-    there = [path for path in sessions() if path != own][:most]
+def earlier(own: Path | None) -> list[tuple[str, Path]]:
+    """Return the five newest sessions except ``own``, each with a name for people."""
+    there = [path for path in sessions() if path != own][:5]
     names = [f"session of {started(path):%m-%d %H:%M}" for path in there]
     return list(zip([f"{LAST} session", *names[1:]], there, strict=False))
 

@@ -294,8 +294,6 @@ class Setup(Frame, frozen=True, tag="setup"):
     """Whether a recording is shown, in which the presenter may be at any moment."""
     past_bytes: Count = 0
     """Bytes to read from the beginning of the recording that the server has inherited open."""
-    spool_bytes: Count = 200_000_000
-    """Greatest number of bytes of the past kept for spectators who join later."""
 
 
 class Watching(Frame, frozen=True, tag="watching"):

@@ -488,7 +488,6 @@ class Server:
     def _prepare(self, setup: Setup) -> None:
         """Prepare what the first spectator receives, then let spectators connect."""
         self._setup = setup
-        self.backlog.spool_bytes = setup.spool_bytes
         if self._past is not None:
             with contextlib.suppress(OSError):
                 self.backlog.preload(self._past, setup.past_bytes)
