@@ -106,18 +106,14 @@ def listen(label: str, group: str | None = None) -> Listener:
     try:
         with open_safe(where, 0o700 if group is None else 0o755) as here:
             return _bind(here, label, number)
-    except PermissionError as error:
+    except OSError as error:
         if group is not None and error.errno == errno.EPERM:
             raise UsageError(
                 f"--share-group {group}: only its members and root can share with a group"
             ) from None
-        raise _impossible(where, error) from None
-    except OSError as error:
-        raise _impossible(where, error) from None
-
-
-def _impossible(where: Path, error: OSError) -> CcplayError:
-    return CcplayError(f"can't share this session in {where}: {error.strerror or error}")
+        raise CcplayError(
+            f"can't share this session in {where}: {error.strerror or error}"
+        ) from None
 
 
 def _number_of(group: str) -> int:
