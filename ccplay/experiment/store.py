@@ -50,6 +50,15 @@ MOST = 1 << 28
 """Greatest number of bytes that are read of a file, unless a reader has a limit of its own."""
 
 
+@contextlib.contextmanager
+def _readable(path: Path) -> Iterator[None]:
+    """Turn an ``OSError`` into a ``RecordingError`` with the path and the reason."""
+    try:
+        yield
+    except OSError as error:
+        raise RecordingError(f"{path}: {error.strerror}") from None
+
+
 class Folder:
     """A directory held open; its failures are raised as ``RecordingError``."""
 
@@ -61,10 +70,8 @@ class Folder:
     @classmethod
     def make(cls, path: Path) -> Self:
         """Open ``path``, created if missing. Raises ``RecordingError``."""
-        try:
+        with _readable(path):
             return cls(Directory(path, make=True))
-        except OSError as error:
-            raise RecordingError(f"{path}: {error.strerror}") from None
 
     def close(self) -> None:
         """Close the directory and release its lock."""
@@ -83,23 +90,21 @@ class Folder:
 
     def folder(self, name: str) -> Folder:
         """Open a folder in the directory, created if missing. Raises ``RecordingError``."""
-        try:
+        with _readable(self.path / name):
             return Folder(self._directory.enter(name))
-        except OSError as error:
-            raise RecordingError(f"{self.path / name}: {error.strerror}") from None
 
     def read(self, name: str, most: int = MOST) -> bytes | None:
         """Return the content of a file; None if there is none.
 
         Raises ``RecordingError``, also for a file of more than ``most`` bytes.
         """
-        try:
-            with self._directory.open(name) as file:
-                return read_at_most(file, most)
-        except FileNotFoundError:
-            return None
-        except OSError as error:
-            raise RecordingError(f"{self.path / name}: {error.strerror}") from None
+        with (
+            _readable(self.path / name),
+            contextlib.suppress(FileNotFoundError),
+            self._directory.open(name) as file,
+        ):
+            return read_at_most(file, most)
+        return None
 
     def write(self, name: str, content: bytes) -> None:
         """Write a file completely and sync it. Raises ``RecordingError``."""
@@ -421,10 +426,8 @@ class Store:
 
 def _as_run(scenario: Scenario) -> bytes:
     """Return the scenario file, with every ``--set`` as a comment at the top."""
-    try:
+    with _readable(scenario.path):
         text = scenario.text.encode() if scenario.text else scenario.path.read_bytes()
-    except OSError as error:
-        raise RecordingError(f"{scenario.path}: {error.strerror}") from None
     header = "".join(f"# as run: --set {wire.printable(each)}\n" for each in scenario.settings)
     return header.encode() + text
 
@@ -512,13 +515,9 @@ def _names(folder: Path) -> list[str]:
     """Return the names in the folder of runs, sorted. Raises ``RecordingError``."""
     if folder.is_symlink():
         raise RecordingError(f"{folder}: it is a symlink, which is not followed here")
-    try:
-        with os.scandir(folder) as entries:
-            names = sorted(entry.name for entry in islice(entries, MOST_FILES + 1))
-    except FileNotFoundError:
-        return []
-    except OSError as error:
-        raise RecordingError(f"{folder}: {error.strerror}") from None
+    names: list[str] = []
+    with _readable(folder), contextlib.suppress(FileNotFoundError), os.scandir(folder) as entries:
+        names = sorted(entry.name for entry in islice(entries, MOST_FILES + 1))
     if len(names) > MOST_FILES:
         raise RecordingError(f"{folder}: more than {MOST_FILES:,} files")
     return names
@@ -542,16 +541,13 @@ def recording_of(path: Path, run: CaseResult) -> Path | None:
 def _file(path: Path, run: CaseResult, file: Path) -> Path | None:
     """Return a file of a run unless it is missing. Raises ``RecordingError``."""
     _check_place(run, path / RESULT, "recording")
-    try:
+    with _readable(file), contextlib.suppress(FileNotFoundError):
         kind = file.lstat().st_mode
-    except FileNotFoundError:
-        return None
-    except OSError as error:
-        raise RecordingError(f"{file}: {error.strerror}") from None
-    if not stat.S_ISREG(kind):
+        if stat.S_ISREG(kind):
+            return file
         what = "a symlink, which is not followed here" if stat.S_ISLNK(kind) else "no regular file"
         raise RecordingError(f"{file}: it is {what}")
-    return file
+    return None
 
 
 def fingerprint_of(path: Path, run: CaseResult) -> Fingerprint | None:
@@ -572,10 +568,8 @@ def scenario_of(path: Path) -> str:
 
 
 def _read(path: Path, most: int) -> bytes:
-    try:
+    with _readable(path):
         return read_regular(path, most)
-    except OSError as error:
-        raise RecordingError(f"{path}: {error.strerror}") from None
 
 
 def decode(content: bytes, kind: type[_T], path: Path) -> _T:
