@@ -1,5 +1,6 @@
 // The lesson that the presenter shows: its page, the question, and this browser's vote.
 
+import { make, put } from "./dom.js";
 import { announce, say } from "./speech.js";
 import { VOTER, vote } from "./stream.js";
 
@@ -152,7 +153,7 @@ export class Lesson {
     });
   }
 
-  note(words) { if (this.status.textContent !== words) this.status.textContent = words; }
+  note(words) { put(this.status, words); }
 
   /** Show the vote as it is now, and what can be done. */
   update() {
@@ -201,17 +202,10 @@ function nodes(parts) {
     if (!Array.isArray(part)) return [document.createTextNode(String(part))];
     const [name, ...inside] = part;
     if (!ELEMENTS.has(name)) return nodes(inside);
-    const node = document.createElement(name);
+    const node = make(name);
     node.append(...nodes(inside));
     return [node];
   });
-}
-
-function make(name, words = "", kind = "") {
-  const node = document.createElement(name);
-  node.textContent = words;
-  if (kind) node.className = kind;
-  return node;
 }
 
 const short = (value) => String(Number(value.toPrecision(4)));

@@ -1,5 +1,6 @@
 // The event log up to the moment shown.
 
+import { make } from "./dom.js";
 import { clock } from "./format.js";
 
 export class Log {
@@ -32,12 +33,8 @@ export class Log {
     this.shown = key;
     const atEnd = this.list.scrollHeight - this.list.scrollTop - this.list.clientHeight < 40;
     this.list.replaceChildren(...seen.map(([, at, kind, text]) => {
-      const item = document.createElement("li");
-      const time = item.appendChild(document.createElement("time"));
-      time.textContent = clock(at, true);
-      const words = item.appendChild(document.createElement("span"));
-      words.textContent = text;
-      words.className = kind;
+      const item = make("li");
+      item.append(make("time", clock(at, true)), make("span", text, kind));
       return item;
     }));
     if (atEnd) this.list.scrollTop = this.list.scrollHeight;

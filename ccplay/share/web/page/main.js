@@ -1,5 +1,6 @@
 // The page: messages change the data, the view decides what is shown, a frame draws it.
 
+import { make, put } from "./dom.js";
 import { clock } from "./format.js";
 import { KEYS, listen } from "./keys.js";
 import { Lesson } from "./lesson.js";
@@ -143,7 +144,7 @@ const GESTURES = {
 /** List every plot of the session as a choice. */
 function choices() {
   elements.offered.replaceChildren(...page.facts.plots.map(({ name, title, help }) => {
-    const label = document.createElement("label"), box = document.createElement("input");
+    const label = make("label"), box = make("input");
     box.type = "checkbox";
     box.name = name;
     label.title = help;
@@ -184,13 +185,13 @@ function state() {
   const building = page.facts.phase.phase === "building" ? ` · building: ${page.facts.phase.step}` : "";
   const lost = connection === "lost" && !over;
   const text = lost ? "Connection lost; reconnecting …" : connection === "connecting" ? "connecting …" : `${how} ${clock(view.t)} · ${where}${building}`;
-  if (elements.state.textContent !== text) elements.state.textContent = text;
+  put(elements.state, text);
   elements.state.className = lost ? "lost" : "";
   const pointer = view.presenter?.pointer;
   const pointed = pointer ? `▾ ${clock(pointer.t)} ${pointer.text ?? ""}` : "";
   const notice = over ? `The session is over: ${over}. This page keeps what it has received.` : awaited || missed || pointed;
   elements.notice.hidden = !notice;
-  if (elements.notice.textContent !== notice) elements.notice.textContent = notice;
+  put(elements.notice, notice);
   document.querySelector("[data-does=follow]").setAttribute("aria-pressed", String(view.follows));
   document.querySelector("[data-does=freeze]").setAttribute("aria-pressed", String(!view.live));
 }
@@ -215,12 +216,7 @@ function frame(now) {
   write(inWords);
 }
 
-for (const [key, , words] of KEYS) {
-  const term = document.createElement("dt"), what = document.createElement("dd");
-  term.textContent = key;
-  what.textContent = words;
-  elements.keys.append(term, what);
-}
+for (const [key, , words] of KEYS) elements.keys.append(make("dt", key), make("dd", words));
 addEventListener("resize", () => { dirty = true; });
 await loadLooks(() => { dirty = true; });
 requestAnimationFrame(frame);

@@ -1,5 +1,7 @@
 // The network: hosts, routers and cables as SVG, and the fill levels of observed queues.
 
+import { put } from "./dom.js";
+
 const SVG = "http://www.w3.org/2000/svg";
 
 function make(kind, attributes, parent) {
@@ -77,7 +79,6 @@ export class Network {
       if (!Number.isNaN(held)) said.push(`${Math.round(held)}${limit ? ` of ${Math.round(most)}` : ""} ${unit} wait`);
       if (!Number.isNaN(sent) && rate) said.push(`${Math.round((sent * 1e8) / rate)} % of the rate used`);
     }
-    const text = said.join(" · ");
-    if (this.words.textContent !== text) this.words.textContent = text;
+    put(this.words, said.join(" · "));
   }
 }

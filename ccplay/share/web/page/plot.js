@@ -1,5 +1,6 @@
 // One plot: axes, lines, settings, counters and marks on a canvas, title and values above it.
 
+import { make } from "./dom.js";
 import { clock, label, ticks, timeTicks, write } from "./format.js";
 import { flowInk, ink } from "./look.js";
 
@@ -10,21 +11,19 @@ export class Plot {
   constructor(described, page, does) {
     this.described = described;
     this.page = page;
-    this.figure = document.createElement("figure");
-    const id = `plot-${described.name}`;
-    this.caption = this.figure.appendChild(document.createElement("figcaption"));
-    this.caption.id = id;
-    this.title = this.caption.appendChild(document.createElement("strong"));
-    this.unit = this.caption.appendChild(document.createElement("span"));
-    this.unit.className = "unit";
-    this.values = this.caption.appendChild(document.createElement("span"));
-    this.values.className = "values";
-    this.canvas = this.figure.appendChild(document.createElement("canvas"));
+    this.figure = make("figure");
+    const caption = make("figcaption");
+    this.title = make("strong");
+    this.unit = make("span", "", "unit");
+    this.values = make("span", "", "values");
+    this.canvas = make("canvas");
+    this.words = make("p", "", "unseen");
+    caption.id = `plot-${described.name}`;
+    this.words.id = `${caption.id}-words`;
     this.canvas.setAttribute("role", "img");
-    this.canvas.setAttribute("aria-describedby", `${id}-words`);
-    this.words = this.figure.appendChild(document.createElement("p"));
-    this.words.id = `${id}-words`;
-    this.words.className = "unseen";
+    this.canvas.setAttribute("aria-describedby", this.words.id);
+    caption.append(this.title, this.unit, this.values);
+    this.figure.append(caption, this.canvas, this.words);
     this.right = 26;
     this.written = this.worded = this.sentence = "";
     gestures(this.canvas, this, does);
@@ -213,8 +212,7 @@ export class Plot {
     this.title.textContent = this.described.title;
     this.unit.textContent = axis.unit;
     this.values.replaceChildren(...parts.map(([text, colour]) => {
-      const each = document.createElement("span");
-      each.textContent = text;
+      const each = make("span", text);
       each.style.color = colour;
       return each;
     }));

@@ -1,5 +1,6 @@
 // The table of traffic: a row for each flow at the moment shown, and a line for each other traffic.
 
+import { make, put } from "./dom.js";
 import { rate, write } from "./format.js";
 import { flowInk } from "./look.js";
 
@@ -54,12 +55,11 @@ export class Table {
     let row = this.rows.get(name);
     if (row && row.children.length === width) return row;
     row?.remove();
-    row = document.createElement("tr");
-    const head = row.appendChild(document.createElement("td"));
-    const button = head.appendChild(document.createElement("button"));
+    row = make("tr");
+    const button = row.appendChild(make("td")).appendChild(make("button"));
     button.type = "button";
     button.addEventListener("click", () => this.choose(name));
-    for (let at = 1; at < width; at++) row.appendChild(document.createElement("td"));
+    for (let at = 1; at < width; at++) row.append(make("td"));
     if (width === 2) row.children[1].colSpan = 6;
     if (width === 3) row.children[2].colSpan = 5;
     this.rows.set(name, row);
@@ -76,8 +76,4 @@ export class Table {
     button.setAttribute("aria-pressed", String(Boolean(chosen)));
     for (let at = 1; at < cells.length; at++) put(row.children[at], cells[at]);
   }
-}
-
-function put(element, text) {
-  if (element.textContent !== text) element.textContent = text;
 }
