@@ -232,22 +232,21 @@ class Pool:
         schedule: Schedule,
         workers: Workers,
         stop: asyncio.Event,
+        order: Callable[[PlannedRun], RunOrder],
         *,
         attempts: int = MOST_ATTEMPTS,
         report: Callable[[str], None] = lambda _: None,
-        lacks: Callable[[Worker, PlannedRun], str] = lambda _, __: "",
         placed: Counter[tuple[str, str]] | None = None,
     ) -> None:
-        """``lacks`` returns what a worker lacks for a run.
-
-        ``placed`` counts runs by case and machine.
-        """
+        """``order`` returns the order for a run; ``placed`` counts runs by case and machine."""
         self._schedule = schedule
         self._workers = workers
         self._stop = stop
         self._attempts = attempts
         self._report = report
-        self._lacks = lacks
+        self._order = order
+        self._lacking: dict[tuple[str, str], str] = {}
+        """What each worker lacks for each case, found once for all repeats."""
         self._placed: Counter[tuple[str, str]] = Counter() if placed is None else placed
         self._ready: list[PlannedRun] = []
         self._to_repeat: deque[Attempt] = deque()
@@ -359,7 +358,10 @@ class Pool:
         return chosen
 
     def _can_run(self, worker: Worker, run: PlannedRun) -> bool:
-        lacks = self._lacks(worker, run)
+        key = worker.name, run.case.name
+        if key not in self._lacking:
+            self._lacking[key] = worker.lacks(self._order(run))
+        lacks = self._lacking[key]
         if lacks and lacks not in self._refused:
             self._refused[lacks] = None
             self._report(f"{worker.name}: {lacks}")

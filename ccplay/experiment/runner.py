@@ -177,13 +177,12 @@ class Experiment:
             self.schedule,
             self._workers,
             stop,
+            self._order,
             attempts=MOST_ATTEMPTS if again or self._elsewhere else 1,
             report=self.tracker.warn,
-            lacks=self._lacks,
             placed=Counter((name, each.result.machine or "") for (name, _), each in kept.items()),
         )
         self._gathering = CollectedRuns(store.scenario if store else scenario)
-        self._lacking: dict[tuple[str, str], str] = {}
         self.died = False
         """Whether the lab of a run could not start or died."""
         if store is not None:
@@ -215,13 +214,6 @@ class Experiment:
             self._gathering.add(_add_checks(case, kept.result), machine=kept.machine)
             self._gathering.discarded += kept.discarded
             self.tracker.forecast.learn(case, kept.took_s)
-
-    def _lacks(self, worker: Worker, run: PlannedRun) -> str:
-        """Return what a worker lacks for a run, found once for all repeats of a case."""
-        key = worker.name, run.case.name
-        if key not in self._lacking:
-            self._lacking[key] = worker.lacks(self._order(run))
-        return self._lacking[key]
 
     async def _measure(self, attempt: Attempt, worker: Worker) -> RunOutcome:
         """Make one attempt at a run."""

@@ -57,6 +57,7 @@ class Hand:
                 FixedSchedule(self.plan.runs()),
                 self.workers,
                 self.stop,
+                self.plan.order,
                 report=self.messages.append,
             )
             await pool.run(measure, lambda _, outcome: self.results.append(outcome.result))

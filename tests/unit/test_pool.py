@@ -9,9 +9,9 @@ from msgspec.structs import replace
 from ccplay.analysis.results import CaseResult
 from ccplay.analysis.summary import summarise
 from ccplay.errors import LabError
-from ccplay.experiment.plan import FixedSchedule, plan_runs
+from ccplay.experiment.plan import FixedSchedule, PlannedRun, plan_runs
 from ccplay.experiment.pool import Attempt, LocalWorker, Pool, StartLimit, Worker, Workers
-from ccplay.experiment.trial import RunOutcome
+from ccplay.experiment.trial import RunOrder, RunOutcome
 from ccplay.model.commands import Build
 from ccplay.state.lab_state import LabState
 from ccplay.stream.sources import Source
@@ -34,6 +34,10 @@ def worker(jobs: int) -> LocalWorker:
     return LocalWorker(no_lab, jobs, asyncio.Event())
 
 
+def ordered(run: PlannedRun) -> RunOrder:
+    return RunOrder.of(run, "t.toml")
+
+
 class Hall:
     """A pool, its worker and a record of the attempts; ``changes`` sets each attempt's health."""
 
@@ -46,9 +50,8 @@ class Hall:
         """Runs kept: case, number of the last attempt, whether it is trustworthy."""
         schedule = FixedSchedule(plan_runs(scenario(*cases)))
         self.workers = Workers(worker(jobs))
-        self.pool = Pool(
-            schedule, self.workers, self.stop, attempts=attempts, report=self.messages.append
-        )
+        told = self.messages.append
+        self.pool = Pool(schedule, self.workers, self.stop, ordered, attempts=attempts, report=told)
         self._running = 0
 
     async def run(self, changes: Callable[[str, int], dict[str, float]]) -> None:

@@ -10,24 +10,26 @@ from msgspec.structs import replace
 
 from ccplay.analysis.results import CaseResult
 from ccplay.errors import UnsupportedError
-from ccplay.experiment.plan import FixedSchedule, PlannedRun, plan_runs
+from ccplay.experiment.plan import FixedSchedule, plan_runs
 from ccplay.experiment.pool import Attempt, JobLimit, Pool, Worker, WorkerLostError, Workers
 from ccplay.experiment.trial import RunOrder, RunOutcome
 from ccplay.state.lab_state import LabState
 from ccplay.stream.sinks import Sink
-from tests.unit.test_pool import result
+from tests.unit.test_pool import ordered, result
 from tests.unit.test_schedules import scenario
 
 
 class Elsewhere:
     """A worker of another machine, on which nothing is measured."""
 
-    def __init__(self, machine: str, jobs: int = 1) -> None:
+    def __init__(self, machine: str, gaps: dict[str, str] | None = None) -> None:
         self.machine = self.name = machine
-        self.job_limit = JobLimit(jobs)
+        self.job_limit = JobLimit(1)
+        self.gaps = gaps or {}
+        """What it lacks, by case."""
 
     def lacks(self, order: RunOrder) -> str:
-        raise AssertionError(order)
+        return self.gaps.get(order.case.name, "")
 
     async def execute(
         self,
@@ -62,7 +64,6 @@ class Hall:
         self.messages: list[str] = []
         self.lose: Callable[[Attempt, Worker], bool] = lambda *_: False
         self.doubt: Callable[[Attempt, Worker], bool] = lambda *_: False
-        self.lacks: Callable[[Worker, PlannedRun], str] = lambda *_: ""
         self._plan = plan_runs(scenario(*cases, repeats=repeats))
 
     async def run(self) -> None:
@@ -83,8 +84,8 @@ class Hall:
             FixedSchedule(self._plan),
             self.machines,
             asyncio.Event(),
+            ordered,
             report=self.messages.append,
-            lacks=self.lacks,
         )
         await asyncio.wait_for(pool.run(measure, keep), 60.0)
 
@@ -149,9 +150,8 @@ async def test_without_a_bench_it_waits_for_one() -> None:
 
 
 async def test_a_bench_gets_only_what_it_can_make_and_the_gap_is_reported_once() -> None:
-    hall = Hall("ab", 3, Elsewhere("old"), Elsewhere("new"))
     gap = 'queue discipline "fq" is not in this kernel'
-    hall.lacks = lambda worker, run: gap if (worker.machine, run.case.name) == ("old", "b") else ""
+    hall = Hall("ab", 3, Elsewhere("old", {"b": gap}), Elsewhere("new"))
     await hall.run()
     assert hall.numbers == every("ab", 3)
     assert all(machine == "new" for case, _, machine in hall.made if case == "b")
@@ -159,8 +159,8 @@ async def test_a_bench_gets_only_what_it_can_make_and_the_gap_is_reported_once()
 
 
 async def test_what_no_bench_can_make_is_refused_after_the_rest_was_made() -> None:
-    hall = Hall("ab", 2, Elsewhere("m1"), Elsewhere("m2"))
-    hall.lacks = lambda _, run: "no such kernel" if run.case.name == "b" else ""
+    gaps = {"b": "no such kernel"}
+    hall = Hall("ab", 2, Elsewhere("m1", gaps), Elsewhere("m2", gaps))
     with pytest.raises(UnsupportedError, match="no such kernel"):
         await hall.run()
     assert hall.numbers == every("a", 2)

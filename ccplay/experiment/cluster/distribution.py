@@ -625,9 +625,8 @@ class _Coordinator(msgspec.Struct, frozen=True):
         watching = asyncio.create_task(self._watch(stop))
         try:
             async with workers:
-                pool = Pool(
-                    FixedSchedule(self._left()), workers, stop, report=notify, lacks=self._lacks
-                )
+                schedule = FixedSchedule(self._left())
+                pool = Pool(schedule, workers, stop, self.plan.order, report=notify)
                 await pool.run(self._measure, lambda _, __: None)
         finally:
             watching.cancel()
@@ -647,9 +646,6 @@ class _Coordinator(msgspec.Struct, frozen=True):
             for run in self.plan.runs()
             if key_of(self.experiment, self.plan.order(run), self.files) not in fetched
         ]
-
-    def _lacks(self, worker: Worker, run: PlannedRun) -> str:
-        return worker.lacks(self.plan.order(run))
 
     async def _measure(self, attempt: Attempt, worker: Worker) -> RunOutcome:
         """Let a worker make one attempt at a run, and keep it on its disk."""
