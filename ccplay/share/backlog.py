@@ -229,13 +229,9 @@ class Backlog:
         self._memory = 0
         self._packer = Packer()
         self._recorder: Recorder | None = Recorder(Path("the past"), file=self.past)
+        """What extends the past; None once it has reached ``spool_bytes``, or its disk is full."""
         self._pending = _Pending()
         self._live = Recorder(Path("live"), file=cast("BinaryIO", self._pending), block_s=LIVE_S)
-
-    @property
-    def full(self) -> bool:
-        """Whether the past is extended no more: at ``spool_bytes``, or its disk is full."""
-        return self._recorder is None
 
     @property
     def end(self) -> int:

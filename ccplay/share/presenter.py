@@ -289,11 +289,6 @@ class BrowserServer:
         self._pipe = self._process.stdout
         os.set_blocking(self._pipe.fileno(), False)
 
-    @property
-    def serves(self) -> bool:
-        """Whether the page is served now."""
-        return bool(self.link) and not self.failed
-
     def listen(self) -> None:
         """Read what the process has reported, without waiting."""
         if self.failed:

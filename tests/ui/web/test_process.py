@@ -48,7 +48,8 @@ def test_why_there_is_no_page_is_reported() -> None:
     try:
         with pytest.raises(CcplayError, match=r"can't serve browsers at 192\.0\.2\.1:8000"):
             browsers.wait()
-        assert not browsers.serves
+        assert browsers.failed
+        assert not browsers.link
     finally:
         sharing.close()
         browsers.close()
