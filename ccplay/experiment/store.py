@@ -183,15 +183,7 @@ class Fingerprint(msgspec.Struct, frozen=True, kw_only=True):
 
 def fingerprint(case: Case) -> Fingerprint:
     """Return the fingerprint of ``case``, a repeat as played."""
-    return Fingerprint(
-        build=case.build,
-        timeline=[
-            FingerprintStep(at_s=step.at_s, after=step.after, command=step.command)
-            for step in case.timeline
-        ],
-        until=case.until,
-        duration_s=case.duration_s,
-    )
+    return msgspec.convert(case, Fingerprint, from_attributes=True)
 
 
 def difference(before: Fingerprint, now: Fingerprint) -> str:
