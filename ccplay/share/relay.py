@@ -50,7 +50,7 @@ BINS = 8
 """Number of intervals of equal width in which votes for a number are counted."""
 
 _LONGEST_NAME = 100
-"""Greatest number of characters of a voter's name, and of a question's."""
+"""Greatest number of characters of a voter's name."""
 
 
 def is_answer(choice: object, choices: int, bounds: tuple[float, float]) -> TypeGuard[int | float]:
@@ -67,8 +67,8 @@ class Ballot:
     """The votes on the open question. All that a voter can do is change its own vote."""
 
     def __init__(self) -> None:
-        self.question = ""
-        """Name of the newest question; empty before the first."""
+        self.question = 0
+        """Number of the newest question; 0 before the first."""
         self.open = False
         """Whether votes on the question count now."""
         self._choices = 0
@@ -78,7 +78,7 @@ class Ballot:
 
     def ask(
         self,
-        question: str,
+        question: int,
         *,
         choices: int = 0,
         bounds: tuple[float, float] = (0.0, 0.0),
@@ -104,7 +104,7 @@ class Ballot:
         """Accept no more votes, as the run that answers the question starts; the counts stay."""
         self.open = False
 
-    def cast(self, voter: str, question: str, choice: object) -> bool:
+    def cast(self, voter: str, question: int, choice: object) -> bool:
         """Count a vote in place of the voter's earlier one; return False if it is ignored.
 
         ``choice`` is the number of a choice, from 0, or a number within the bounds. Anything else,
@@ -112,7 +112,7 @@ class Ballot:
         """
         if not self.open or not question or question != self.question:
             return False
-        if not voter or max(len(voter), len(question)) > _LONGEST_NAME:
+        if not 0 < len(voter) <= _LONGEST_NAME:
             return False
         if not is_answer(choice, self._choices, self._bounds):
             return False
@@ -253,7 +253,7 @@ class Spectator:
         # A browser that votes too often is ignored, so that the others can still vote.
         if self._ballot is not None and self._votes[slot] <= MOST_VOTES:
             voter = f"{self._voter} browser {slot}" if slot else self._voter
-            self._ballot.cast(voter, str(request.question), request.choice)
+            self._ballot.cast(voter, request.question, request.choice)
 
     def _join(self, wants: Wants) -> None:
         self.wants = wants
@@ -380,7 +380,6 @@ class Server:
         self._rest = bytearray()
         self._ended = False
         self.ballot = Ballot()
-        self._asked = 0
         self._right: tuple[float, float] | None = None
         """Least and greatest right answer to the question; None before the reveal."""
         self._reported: Votes | None = None
@@ -475,15 +474,15 @@ class Server:
         with contextlib.suppress(ValueError):
             if board.open:
                 self.ballot.ask(
-                    str(board.question),
+                    board.question,
                     choices=len(board.choices),
                     bounds=(board.low, board.high),
                     width=board.width,
                 )
-                self._asked, self._right = board.question, None
+                self._right = None
                 return
         self.ballot.close()
-        self._right = board.answers if board.question == self._asked else None
+        self._right = board.answers if board.question == self.ballot.question else None
 
     def _prepare(self, setup: Setup) -> None:
         """Prepare what the first spectator receives, then let spectators connect."""
@@ -503,12 +502,12 @@ class Server:
 
     def _report_votes(self) -> None:
         votes = Votes(
-            question=self._asked,
+            question=self.ballot.question,
             counts=self.ballot.counts,
             voters=self.ballot.voters,
             right=self.ballot.within(*self._right) if self._right else None,
         )
-        if self._asked and votes != self._reported:
+        if votes.question and votes != self._reported:
             self._reported = votes
             with contextlib.suppress(OSError):
                 self._feed.send(frames.encode(votes))
