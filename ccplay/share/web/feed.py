@@ -49,7 +49,6 @@ class PageFeed:
         self._votes = votes
         self._recorded = recorded
         self._lines: list[Drawn] = []
-        self._numbers: dict[tuple[str, str, str, str], int] = {}
         self._last: list[int | None] = []
         self._at = -1
         self._step_ms = STEPS_MS[0]
@@ -104,11 +103,10 @@ class PageFeed:
                 self._sent[name] = encoded
                 changed[name] = msgspec.Raw(encoded)
         found = message("facts", changed) if changed else b""
-        if fresh := [each for each in lines(state) if each.key not in self._numbers]:
-            for each in fresh:
-                self._numbers[each.key] = len(self._lines)
-                self._lines.append(each)
-                self._last.append(None)
+        announced = {each.key for each in self._lines}
+        if fresh := [each for each in lines(state) if each.key not in announced]:
+            self._lines += fresh
+            self._last += [None] * len(fresh)
             found += message("lines", [facts.described(each) for each in fresh])
             least = len(self._lines) / VALUES_S * 1000
             step_ms = next((each for each in STEPS_MS if each >= least), STEPS_MS[-1])
