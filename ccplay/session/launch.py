@@ -247,12 +247,8 @@ class WarmLabs:
         self._argv = argv
         self._labs = 0
         self._door: socket.socket | None = None
-        self._process = 0
-
-    @property
-    def process(self) -> int:
+        self.process = 0
         """Process ID of the warm process; 0 before its first fork."""
-        return self._process
 
     async def start(self, argv: Sequence[str]) -> LabProcess:
         """Start ``argv``, from the second on as a fork if it is a lab on this machine.
@@ -273,11 +269,11 @@ class WarmLabs:
         atexit.unregister(self.close)
         self._door.close()
         self._door = None
-        ended = os.pidfd_open(self._process)
+        ended = os.pidfd_open(self.process)
         with contextlib.closing(select.epoll()) as waiting:
             waiting.register(ended, select.EPOLLIN)
             if waiting.poll(_LAST_S):
-                os.waitpid(self._process, 0)
+                os.waitpid(self.process, 0)
         os.close(ended)
 
     async def fork(self, user: bool, words: Sequence[str]) -> LabProcess:
@@ -310,7 +306,7 @@ class WarmLabs:
         if self._door is None:
             self._door, theirs = socket.socketpair(socket.AF_UNIX, socket.SOCK_SEQPACKET)
             with theirs:
-                self._process = os.posix_spawn(
+                self.process = os.posix_spawn(
                     self._argv[0],
                     list(self._argv),
                     os.environ,

@@ -48,7 +48,8 @@ class PageFeed:
         self._session = session
         self._votes = votes
         self._recorded = recorded
-        self._lines: list[Drawn] = []
+        self.lines: list[Drawn] = []
+        """The lines so far; a line's index is its number."""
         self._last: list[int | None] = []
         self._at = -1
         self._step_ms = STEPS_MS[0]
@@ -58,11 +59,6 @@ class PageFeed:
         self._shown: tuple[Board | None, int] = (None, 0)
         """The page of a lesson and the number of events at the last check."""
         self._view: Shown | None = None
-
-    @property
-    def lines(self) -> Sequence[Drawn]:
-        """The lines so far; a line's index is its number."""
-        return self._lines
 
     def opening(self) -> bytes:
         """Return the first message of a page: the whole state."""
@@ -74,7 +70,7 @@ class PageFeed:
                 "recorded": self._recorded,
                 "now": round(state.now, 3),
                 "facts": {name: msgspec.Raw(each) for name, each in self._sent.items()},
-                "lines": [facts.described(each) for each in self._lines],
+                "lines": [facts.described(each) for each in self.lines],
                 "last": self._last,
                 "log": list(self._logged.values()),
                 "view": self._view,
@@ -103,12 +99,12 @@ class PageFeed:
                 self._sent[name] = encoded
                 changed[name] = msgspec.Raw(encoded)
         found = message("facts", changed) if changed else b""
-        announced = {each.key for each in self._lines}
+        announced = {each.key for each in self.lines}
         if fresh := [each for each in lines(state) if each.key not in announced]:
-            self._lines += fresh
+            self.lines += fresh
             self._last += [None] * len(fresh)
             found += message("lines", [facts.described(each) for each in fresh])
-            least = len(self._lines) / VALUES_S * 1000
+            least = len(self.lines) / VALUES_S * 1000
             step_ms = next((each for each in STEPS_MS if each >= least), STEPS_MS[-1])
             if step_ms != self._step_ms:
                 self._step_ms, self._at = step_ms, -1
@@ -129,7 +125,7 @@ class PageFeed:
             return b""
         moments = [at * step for at in range(first, until + 1)]
         rows: list[Any] = []
-        for number, line in enumerate(self._lines):
+        for number, line in enumerate(self.lines):
             values = [value(state, line, t, step) for t in moments]
             rows.append(_steps(values, self._last[number]))
             self._last[number] = values[-1]
