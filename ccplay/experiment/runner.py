@@ -283,17 +283,14 @@ class Experiment:
             return None
 
     def _recording(self, run: PlannedRun) -> Path | None:
+        """Return the path of a run's recording, ``FILE-2-reno-100-packets.ENDING`` of several."""
         if self._store is not None:
             return self._store.recording(run)
         if self._record is None or len(self._scenario.cases) == 1:
             return self._record
         number = [case.name for case in self._scenario.cases].index(run.case.name) + 1
-        return recording_of(self._record, number, run.case)
-
-
-def recording_of(record: Path, number: int, case: Case) -> Path:
-    """Return the path of one case's recording: ``FILE-2-reno-100-packets.ENDING``."""
-    return record.with_name(f"{record.stem}-{number}-{slug_of(case.name)}{record.suffix}")
+        name = f"{self._record.stem}-{number}-{slug_of(run.case.name)}{self._record.suffix}"
+        return self._record.with_name(name)
 
 
 def _add_checks(case: Case, result: CaseResult) -> CaseResult:
