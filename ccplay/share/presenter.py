@@ -261,13 +261,7 @@ class BrowserReport(msgspec.Struct, frozen=True, kw_only=True, omit_defaults=Tru
     """Reason why there is no page."""
 
 
-_encoder = msgspec.json.Encoder()
 _decoder = msgspec.json.Decoder(BrowserReport)
-
-
-def encode_report(report: BrowserReport) -> bytes:
-    """Return the line that reports ``report``."""
-    return _encoder.encode(report) + b"\n"
 
 
 class BrowserServer:

@@ -13,11 +13,13 @@ from collections.abc import Callable
 from pathlib import Path
 from typing import TYPE_CHECKING
 
+import msgspec
+
 from ccplay.errors import CcplayError
 from ccplay.model.base import Event
 from ccplay.session.session import Session
 from ccplay.share.frames import Wants
-from ccplay.share.presenter import BrowserReport, WebAddress, encode_report, read_place
+from ccplay.share.presenter import BrowserReport, WebAddress, read_place
 from ccplay.share.sockets import WatchSource
 from ccplay.share.web.feed import PageFeed, Windows, message
 from ccplay.stream.wire import UnknownEvent
@@ -268,7 +270,7 @@ class _Counter:
 
 def _write(report: BrowserReport) -> None:
     try:
-        sys.stdout.buffer.write(encode_report(report))
+        sys.stdout.buffer.write(msgspec.json.encode(report) + b"\n")
         sys.stdout.buffer.flush()
     except OSError:
         # The presenter has ended.
