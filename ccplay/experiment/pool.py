@@ -385,10 +385,9 @@ class Pool:
             return
         result, health = outcome.result, outcome.result.health
         doubtful = outcome.whole and was_judged(health) and not health.trustworthy
-        if doubtful and for_want_of_cpu(health):
-            self._reduce(attempt, worker)
-        elif outcome.whole and not doubtful:
-            self._count_success(attempt, worker)
+        if not self._runs_alone(attempt):
+            starved, good = doubtful and for_want_of_cpu(health), outcome.whole and not doubtful
+            self._adapt_jobs(attempt, worker, starved=starved, good=good)
         if doubtful and attempt.number < self._attempts and not self._stop.is_set():
             self._report(f"{attempt.run} is repeated: {', '.join(health.reasons)}")
             self._to_repeat.append(
@@ -403,14 +402,12 @@ class Pool:
         self._schedule.add_result(result)
         done(attempt, outcome)
 
-    def _reduce(self, attempt: Attempt, worker: Worker) -> None:
-        """Reduce the number of labs on a worker, unless that was done since the attempt began."""
-        if not self._runs_alone(attempt) and worker.job_limit.reduce(attempt.jobs):
+    def _adapt_jobs(self, attempt: Attempt, worker: Worker, *, starved: bool, good: bool) -> None:
+        """Allow fewer runs on a worker if this one starved, one more after enough good ones."""
+        limit = worker.job_limit
+        if starved and limit.reduce(attempt.jobs):
             who = worker.name or "this machine"
-            self._report(f"too much for {who}: from now on {worker.job_limit.jobs} in parallel")
-
-    def _count_success(self, attempt: Attempt, worker: Worker) -> None:
-        """Allow one more parallel run after enough good runs."""
-        if not self._runs_alone(attempt) and worker.job_limit.count_success(attempt.jobs):
+            self._report(f"too much for {who}: from now on {limit.jobs} in parallel")
+        elif good and limit.count_success(attempt.jobs):
             who = worker.name or "the machine"
-            self._report(f"{who} keeps up: from now on {worker.job_limit.jobs} in parallel")
+            self._report(f"{who} keeps up: from now on {limit.jobs} in parallel")

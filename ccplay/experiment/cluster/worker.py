@@ -365,17 +365,13 @@ def _experiment(key: str) -> str:
 _ORDERS = msgspec.json.Decoder(RunOrder)
 _QUESTIONS = msgspec.json.Decoder(StatusQuery)
 _creating = threading.Lock()
-
-
-@cache
-def _create_labs() -> WorkerLabs:
-    return WorkerLabs()
+_created = cache(WorkerLabs)
 
 
 def own_labs() -> WorkerLabs:
     """Return the labs of this process. Tasks arrive in several threads."""
     with _creating:
-        return _create_labs()
+        return _created()
 
 
 def make(key: str, order: bytes, files: dict[str, bytes], brief: bool) -> bytes:
