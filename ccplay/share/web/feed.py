@@ -45,6 +45,8 @@ class PageFeed:
 
     def __init__(self, session: Session, *, recorded: bool, votes: bool = False) -> None:
         """Make messages from ``session``; ``votes`` is whether browsers can vote in a lesson."""
+        self.windows = Windows(session, self)
+        """Windows of the past, for a page that looks back."""
         self._session = session
         self._votes = votes
         self._recorded = recorded

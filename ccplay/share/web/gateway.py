@@ -21,7 +21,7 @@ from ccplay.session.session import Session
 from ccplay.share.frames import Wants
 from ccplay.share.presenter import BrowserReport, WebAddress, read_place
 from ccplay.share.sockets import WatchSource
-from ccplay.share.web.feed import PageFeed, Windows, message
+from ccplay.share.web.feed import PageFeed, message
 from ccplay.stream.wire import UnknownEvent
 
 if TYPE_CHECKING:
@@ -132,8 +132,7 @@ async def serve(
     broadcast = pages.Broadcast()
     token = pages.make_token()
     ballot = pages.BrowserVotes(watched.source) if watched.votes else None
-    windows = Windows(watched.session, watched.feed)
-    page = pages.Pages(pages.Admission(place, token), watched.feed, broadcast, windows, ballot)
+    page = pages.Pages(pages.Admission(place, token), watched.feed, broadcast, ballot)
     listener = page.server(
         handler_cancellation=True,
         keepalive_timeout=_REQUEST_S,
@@ -163,7 +162,7 @@ async def serve(
             await watched.read_past()
             if ballot is not None:
                 ballot.source = watched.source
-            page.show(watched.feed, Windows(watched.session, watched.feed))
+            page.feed = watched.feed
             broadcast.put(watched.feed.opening())
         session = watched.session
         reason = session.error or session.state.end_reason or "the session has ended"

@@ -29,7 +29,7 @@ from ccplay.share.presenter import WebAddress
 from ccplay.share.relay import is_answer
 from ccplay.share.sockets import WatchSource
 from ccplay.share.web.facts import looks
-from ccplay.share.web.feed import PageFeed, TooBusyError, Windows, message
+from ccplay.share.web.feed import PageFeed, TooBusyError, message
 
 # --- admission of browsers: by the token in the link and the server's names in ``Host`` -----------
 
@@ -332,24 +332,19 @@ class Pages:
         admission: Admission,
         feed: PageFeed,
         broadcast: Broadcast,
-        windows: Windows,
         ballot: BrowserVotes | None = None,
     ) -> None:
         """Serve the session; ``ballot`` receives votes. Without a ballot nobody can vote."""
         self.browsers = 0
         """Number of browsers that receive the stream at present."""
         self._admission = admission
-        self._feed = feed
+        self.feed = feed
+        """Messages of the session that is served now."""
         self._broadcast = broadcast
-        self._windows = windows
         self._ballot = ballot
         self._files = {
             path.name: path.read_bytes() for path in PAGE.iterdir() if path.suffix in _TYPES
         }
-
-    def show(self, feed: PageFeed, windows: Windows) -> None:
-        """Serve another session from now on."""
-        self._feed, self._windows = feed, windows
 
     def server(self, **options: Any) -> web.Server:
         """Return the HTTP server, all of whose responses are ours."""
@@ -419,7 +414,7 @@ class Pages:
         if not (math.isfinite(since) and math.isfinite(until)):
             return web.Response(status=400)
         try:
-            body = await self._windows.get(since, until)
+            body = await self.feed.windows.get(since, until)
         except TooBusyError:
             return web.Response(status=503)
         response = web.Response(body=body, content_type="application/json")
@@ -474,7 +469,7 @@ class Pages:
         """Send the opening and later messages; a browser that falls behind gets a new opening."""
         broadcast = self._broadcast
         # The browser reconnects after a second if the connection is lost.
-        lines = b"retry: 1000\n\n" + self._feed.opening()
+        lines = b"retry: 1000\n\n" + self.feed.opening()
         place = broadcast.end
         while True:
             async with asyncio.timeout(_SENT_S):
@@ -489,7 +484,7 @@ class Pages:
             lines = found or b": nothing new\n\n"
             if found is None:
                 missed = message("gap", {})
-                lines = missed + self._feed.opening()
+                lines = missed + self.feed.opening()
             place = broadcast.end
 
 

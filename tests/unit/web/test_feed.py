@@ -13,7 +13,7 @@ from ccplay.model.events import Applied
 from ccplay.session.session import Session
 from ccplay.share.frames import Board, Playhead, Shown
 from ccplay.share.web.facts import columns, lines, value
-from ccplay.share.web.feed import PageFeed, Windows, deltas
+from ccplay.share.web.feed import PageFeed, deltas
 from ccplay.state.lab_state import LabState
 from tests.ui.synthetic import stream
 
@@ -186,8 +186,7 @@ async def test_a_window_is_computed_once(watched: Watched) -> None:
     feed = feed_of(watched)
     watched.play(12)
     feed.messages(0, None)
-    windows = Windows(cast("Session", watched), feed)
-    asked = [windows.get(2.0 + at / 100, 9.0) for at in range(5)]
+    asked = [feed.windows.get(2.0 + at / 100, 9.0) for at in range(5)]
     first, *others = await asyncio.gather(*asked)
     assert all(each is first for each in others)
     found = msgspec.json.decode(first)
@@ -201,7 +200,7 @@ async def test_any_window_is_bounded(watched: Watched, since: float, until: floa
     feed = feed_of(watched)
     watched.play(12)
     feed.messages(0, None)
-    found = msgspec.json.decode(await Windows(cast("Session", watched), feed).get(since, until))
+    found = msgspec.json.decode(await feed.windows.get(since, until))
     assert 1 <= found["count"] <= 500
 
 

@@ -13,7 +13,7 @@ from aiohttp import web
 from ccplay.errors import UsageError
 from ccplay.share.presenter import WebAddress, read_place
 from ccplay.share.web import gateway, pages
-from ccplay.share.web.feed import PageFeed, Windows
+from ccplay.share.web.feed import PageFeed
 from ccplay.share.web.pages import Admission, Broadcast, Pages
 
 
@@ -34,7 +34,7 @@ class Slow:
 def page_with(it: Broadcast) -> Pages:
     feed = SimpleNamespace(opening=lambda: b"event: opening\ndata: {}\n\n")
     admission = Admission(WebAddress(), "token")
-    return Pages(admission, cast("PageFeed", feed), it, cast("Windows", None))
+    return Pages(admission, cast("PageFeed", feed), it)
 
 
 async def test_a_slow_browser_learns_of_its_gap_and_starts_over(
