@@ -43,13 +43,12 @@ def message(kind: str, content: Any) -> bytes:
 class PageFeed:
     """The messages of a session to pages; a page needs the opening and all later messages."""
 
-    def __init__(self, session: Session, *, recorded: bool, votes: bool = False) -> None:
+    def __init__(self, session: Session, *, votes: bool = False) -> None:
         """Make messages from ``session``; ``votes`` is whether browsers can vote in a lesson."""
         self.windows = Windows(session, self)
         """Windows of the past, for a page that looks back."""
         self._session = session
         self._votes = votes
-        self._recorded = recorded
         self.lines: list[Drawn] = []
         """The lines so far; a line's index is its number."""
         self._last: list[int | None] = []
@@ -69,7 +68,7 @@ class PageFeed:
             "opening",
             {
                 "title": self._session.title,
-                "recorded": self._recorded,
+                "recorded": self._session.recorded,
                 "now": round(state.now, 3),
                 "facts": {name: msgspec.Raw(each) for name, each in self._sent.items()},
                 "lines": [facts.described(each) for each in self.lines],

@@ -71,13 +71,12 @@ class _WatchedSession:
         self.votes = greeting.seats > 0
         """Whether the session's server accepts browsers' votes and number from this process."""
         self._reported = 0
-        self.recorded = greeting.recorded
         self.session = Session(
-            self.source, title=greeting.title, sinks=[self], recorded=self.recorded
+            source, title=greeting.title, sinks=[self], recorded=greeting.recorded
         )
         self._event = asyncio.Event()
         self._playing = asyncio.create_task(self.session.run())
-        self.feed = PageFeed(self.session, recorded=self.recorded, votes=self.votes)
+        self.feed = PageFeed(self.session, votes=self.votes)
 
     async def read_past(self) -> None:
         """Read the session's past, so that the first message to browsers contains it."""

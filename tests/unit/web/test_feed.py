@@ -26,6 +26,7 @@ class Watched:
 
     state: LabState = field(default_factory=LabState)
     title: str = "A title"
+    recorded: bool = False
     at: int = 0
 
     def play(self, until: float) -> None:
@@ -85,7 +86,7 @@ def watched() -> Watched:
 
 
 def feed_of(watched: Watched) -> PageFeed:
-    return PageFeed(cast("Session", watched), recorded=False)
+    return PageFeed(cast("Session", watched))
 
 
 def test_frames_have_the_values_of_all_lines(watched: Watched) -> None:
