@@ -10,7 +10,7 @@ from ccplay.model.base import StopTraffic
 from ccplay.traffic import KINDS
 from ccplay.traffic.base import Traffic
 from ccplay.traffic.connections import Flow
-from ccplay.ui.view import View, goodput, goodputs, is_running
+from ccplay.ui.view import View, goodput, goodputs, is_running, once
 
 # --- the flows as the user lists them: filtered, sorted and grouped -------------------------------
 
@@ -45,14 +45,9 @@ class Group(msgspec.Struct, frozen=True):
         )
 
 
+@once
 def listed(view: View) -> list[Flow]:
     """Return the flows of the table in order: those that run, and those that have just ended."""
-    listing = view.shown.listing
-    key = ("listed", listing.text, listing.column, listing.reverse)
-    return view.known.once(view.state, view.t, key, lambda: _listed(view))
-
-
-def _listed(view: View) -> list[Flow]:
     flows, places = view.listed(), view.state.places
     if view.shown.listing.text:
         flows = [each for each in flows if matches(view, each)]
@@ -89,14 +84,10 @@ def matches(view: View, each: Traffic) -> bool:
     return any(text in word.casefold() for word in (each.name, cc, each.src, each.dst))
 
 
+@once
 def in_window(view: View) -> list[Flow]:
     """Return the flows in the window that pass the filter, in the order of their starts."""
     left, until = view.shown.playhead.left, view.shown.playhead.until
-    key = ("in window", left, until, view.shown.listing.text)
-    return view.known.once(view.state, view.t, key, lambda: _in_window(view, left, until))
-
-
-def _in_window(view: View, left: float, until: float) -> list[Flow]:
     flows = [
         each
         for each in view.state.flows.values()
@@ -105,14 +96,9 @@ def _in_window(view: View, left: float, until: float) -> list[Flow]:
     return [each for each in flows if matches(view, each)] if view.shown.listing.text else flows
 
 
+@once
 def drawn(view: View) -> list[Flow]:
     """Return the flows that plots draw, the selected one last, so that it is on top."""
-    head, listing = view.shown.playhead, view.shown.listing
-    key = ("drawn", head.left, head.until, listing.text, listing.alone, listing.grouped)
-    return view.known.once(view.state, view.t, (*key, view.shown.selected), lambda: _drawn(view))
-
-
-def _drawn(view: View) -> list[Flow]:
     flows = in_window(view)
     chosen = [each for each in flows if each.name == view.shown.selected]
     if view.shown.listing.alone and chosen:

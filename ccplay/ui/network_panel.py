@@ -26,7 +26,7 @@ from ccplay.traffic.base import Traffic
 from ccplay.traffic.connections import Flow
 from ccplay.traffic.routes import nodes_of
 from ccplay.ui.cells import Row, Run, fit, whole_items
-from ccplay.ui.view import View
+from ccplay.ui.view import View, once
 from ccplay.units import format_rate, format_time_us
 
 # --- the occupancy of a queue as text and as a bar ------------------------------------------------
@@ -296,11 +296,10 @@ def _host(view: View, name: str, width: int, *, right: bool) -> list[Run]:
 
 def _glyphs(view: View, name: str, width: int, *, right: bool) -> list[Run]:
     """Return the glyphs of a host's traffic, as many as fit."""
-    by_host = view.known.once(view.state, view.t, "by host", lambda: _by_host(view))
     # One flow more than fits is enough to know that some are left out.
     glyphs: list[Run] = [
         (view.flow_glyph(flow.name), f"bold {view.flow_ink(flow.name)}")
-        for flow in by_host.get(name, [])[: width + 1]
+        for flow in _by_host(view).get(name, [])[: width + 1]
     ]
     if len(glyphs) > width > 0:
         glyphs = [*glyphs[: width - 1], (view.glyphs.ellipsis, view.ink("muted"))]
@@ -308,6 +307,7 @@ def _glyphs(view: View, name: str, width: int, *, right: bool) -> list[Run]:
     return [*glyphs, blank] if right else [blank, *glyphs]
 
 
+@once
 def _by_host(view: View) -> dict[str, list[Flow]]:
     """Return the flows that run from or to each host."""
     found: dict[str, list[Flow]] = {}

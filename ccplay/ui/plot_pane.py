@@ -28,7 +28,7 @@ from ccplay.ui.plot_traces import (
     SeriesTrace,
     StepTrace,
 )
-from ccplay.ui.view import View
+from ccplay.ui.view import View, once
 
 # --- theory in the cwnd plot: CUBIC's W(t) and Reno's line for the selected flow, with names ------
 
@@ -151,23 +151,13 @@ class Pane(msgspec.Struct, frozen=True):
         """Return the plot's picture over the playhead's window."""
         head = view.shown.playhead
         traces = (*self.ghosts(view), *self.traces(view))
-        left, until = head.left, head.until
-        # The log of a thousand flows is long, so it is searched once per moment.
-        marks = view.known.once(
-            view.state,
-            view.t,
-            ("marks", left, until),
-            lambda: tuple(
-                each.t for each in view.state.log if left <= each.t <= until and each.is_mark
-            ),
-        )
         return Picture(
-            left=left,
+            left=head.left,
             width=head.width,
-            until=until,
+            until=head.until,
             traces=traces,
             counts=self._counts(view),
-            marks=marks,
+            marks=_marks(view),
             ghost_marks=plot_ghosts.marks(view),
             cursor=None if head.running else head.t,
             pointer=view.shown.pointer.t if view.shown.pointer else None,
@@ -239,9 +229,7 @@ class Pane(msgspec.Struct, frozen=True):
         """Return the part of the session that settings and summaries concern now."""
         values: list[float] = []
         if self.plot.summaries:
-            values = view.known.once(
-                view.state, view.t, ("values", self.plot.name), lambda: self._values(view)
-            )
+            values = view.known.once(view, self.plot.name, self._values)
         return Scope(
             state=view.state,
             link=view.link or "",
@@ -310,6 +298,13 @@ class Pane(msgspec.Struct, frozen=True):
             next_step = view.awaits or f"press {view.key(key)} to start one"
             return (f"no {what} yet", *(() if view.watching else ("", next_step)))
         return (f"no {what} at this time",)
+
+
+@once
+def _marks(view: View) -> tuple[float, ...]:
+    """Return the moments of marks in the window: the log of a thousand flows is long."""
+    left, until = view.shown.playhead.left, view.shown.playhead.until
+    return tuple(each.t for each in view.state.log if left <= each.t <= until and each.is_mark)
 
 
 def _inks(view: View) -> AxisInks:

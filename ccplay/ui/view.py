@@ -6,6 +6,7 @@ import asyncio
 import math
 from bisect import bisect_right
 from collections.abc import Callable, Hashable, Sequence
+from functools import wraps
 from pathlib import Path
 from typing import Any, TypeVar
 
@@ -175,32 +176,44 @@ class _Reading:
         return f"{name} {self.state.now / self._seconds:.0%}" if self._seconds else name
 
 
-# --- values that panels and plots derive from the state, cached for one state and moment ----------
+# --- values that panels and plots derive from the view, cached while it shows the same ------------
 
 T = TypeVar("T")
 
 
 class Known:
-    """Cached results by key, all of one state at one moment."""
+    """Cached results by key, all of one state, moment and window, and one choice of flows."""
 
     def __init__(self) -> None:
-        self._at: tuple[int, int, float] | None = None
+        self._of: tuple[object, ...] = ()
         self._found: dict[Hashable, Any] = {}
 
-    def once(self, state: LabState, t: float, key: Hashable, derive: Callable[[], T]) -> T:
-        """Return the result of ``derive``, called once per state, moment ``t`` and ``key``.
+    def once(self, view: View, key: Hashable, derive: Callable[[View], T]) -> T:
+        """Return the result of ``derive``, called once for ``key`` while the view shows the same.
 
-        ``key`` must contain everything else that the result depends on. Callers must not change the
-        result.
+        The result may depend on nothing of the view but its state, its playhead, its selection and
+        its listing. Callers must not change it.
         """
-        at = (id(state), state.version, t)
-        if at != self._at:
-            self._at = at
+        state, shown = view.state, view.shown
+        head = shown.playhead
+        of = (state, state.version, head.t, head.left, head.until, shown.listing, shown.selected)
+        if of != self._of:
+            self._of = of
             self._found.clear()
         if key not in self._found:
-            self._found[key] = derive()
+            self._found[key] = derive(view)
         found: T = self._found[key]
         return found
+
+
+def once(derive: Callable[[View], T]) -> Callable[[View], T]:
+    """Let a function of a view be called once while the view shows the same; see ``Known``."""
+
+    @wraps(derive)
+    def known(view: View) -> T:
+        return view.known.once(view, derive, derive)
+
+    return known
 
 
 # --- the view that panels are drawn from: session, moment, theme and the user's choices -----------
@@ -342,20 +355,22 @@ class View(msgspec.Struct):
             number //= len(self.look.flows)
         return LINE_KINDS[number % len(LINE_KINDS)]
 
+    @once
     def running(self) -> list[Flow]:
         """Return the flows, downloads included, that run at the moment shown."""
-        state, t = self.state, self.t
-        return self.known.once(state, t, "running", lambda: _flows(state, t))
+        return [each for each in self.state.flows.values() if is_running(each, self.t)]
 
+    @once
     def listed(self) -> list[Flow]:
         """Return the flows that run or have just ended."""
-        state, t = self.state, self.t
-        return self.known.once(state, t, "listed", lambda: _flows(state, t, LINGER_S))
+        return [each for each in self.state.flows.values() if is_running(each, self.t, LINGER_S)]
 
+    @once
     def others(self) -> list[Traffic]:
         """Return other traffic that runs or has just ended, grouped by kind, pings last."""
-        state, t = self.state, self.t
-        return self.known.once(state, t, "others", lambda: _others(state, t))
+        traffic = (each for each in self.state.traffic.values() if not KINDS[each.kind].connection)
+        listed = [each for each in traffic if is_running(each, self.t, LINGER_S)]
+        return sorted(listed, key=lambda each: TRAFFIC.index(KINDS[each.kind]), reverse=True)
 
     def entries(self, most: int) -> list[LogEntry]:
         """Return the last lines of the event log at the moment shown, at most ``most``."""
@@ -410,16 +425,6 @@ def goodputs(flows: Sequence[Flow], tick: int) -> list[float | None]:
     found = values_at(series, GOODPUT.variable, timeline.time(tick))
     there = (each.first <= tick < each.end for each in series)
     return [value if known else None for value, known in zip(found, there, strict=True)]
-
-
-def _flows(state: LabState, t: float, linger_s: float = 0.0) -> list[Flow]:
-    return [each for each in state.flows.values() if is_running(each, t, linger_s)]
-
-
-def _others(state: LabState, t: float) -> list[Traffic]:
-    traffic = (each for each in state.traffic.values() if not KINDS[each.kind].connection)
-    listed = [each for each in traffic if is_running(each, t, LINGER_S)]
-    return sorted(listed, key=lambda each: TRAFFIC.index(KINDS[each.kind]), reverse=True)
 
 
 def is_running(each: Traffic, t: float, linger_s: float = 0.0) -> bool:
