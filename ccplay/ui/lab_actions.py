@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Awaitable, Callable, Iterator
+from collections.abc import Awaitable, Callable, Iterator, Sequence
 from functools import partial
 
 from msgspec.structs import replace
@@ -28,7 +28,6 @@ from ccplay.scenario.values import Scenario
 from ccplay.state.lab_state import LabState
 from ccplay.traffic import KINDS
 from ccplay.traffic.base import Traffic
-from ccplay.traffic.connections import Flow
 from ccplay.ui import lineup
 from ccplay.ui.view import tracing_problem
 from ccplay.ui.view_actions import STEP, Actions
@@ -38,11 +37,6 @@ from ccplay.units import format_clock
 
 _MOST_OFFERED = 16
 """Largest number of paths that the palette offers for one flow."""
-
-
-def name_of(traffic: Traffic) -> str:
-    """Return the name of traffic in commands; for a stream or subflow, that of its flow."""
-    return traffic.parent if isinstance(traffic, Flow) else traffic.name
 
 
 def can_choose(traffic: Traffic, network: Network) -> bool:
@@ -63,66 +57,12 @@ def offers(state: LabState, traffic: Traffic, network: Network) -> Iterator[tupl
     for path, routers in zip(paths, nodes, strict=True):
         if now is None or [link.name for link in path] != now.links or not now.pinned:
             via = [each for each in routers if each not in shared]
-            yield f"via {', '.join(via)}", SetPath(traffic=name_of(traffic), via=via)
+            yield f"via {', '.join(via)}", SetPath(traffic=lineup.name_of(traffic), via=via)
     if now is not None and now.pinned:
-        yield "by hash", SetPath(traffic=name_of(traffic), via=[])
+        yield "by hash", SetPath(traffic=lineup.name_of(traffic), via=[])
 
 
-# --- the action that leaves for another network ---------------------------------------------------
-
-
-class StartingActions(Actions):
-    """The action that starts another lab."""
-
-    start: Callable[[Scenario | None], Awaitable[None]] | None
-    """Function that leaves for another network; None if this screen can't, as a replay."""
-
-    def action_new_network(self) -> None:
-        """Ask for a network, then end this lab and start a lab with that network."""
-        from ccplay.ui.dialogs_links import NetworkDialog  # noqa: PLC0415 - after first paint
-
-        hello = self.session.state.hello
-        topology = hello.network.topology if hello is not None else None
-        self.app.push_screen(NetworkDialog(topology), self.start)
-
-
-# --- actions that undo and redo the user's changes ------------------------------------------------
-
-
-class UndoActions(Actions):
-    """The actions that undo and redo."""
-
-    def action_undo(self) -> None:
-        """Undo the user's last change."""
-        self._report(self.session.undo)
-
-    def action_redo(self) -> None:
-        """Redo the last undone change."""
-        self._report(self.session.redo)
-
-    def undo_offers(self) -> Iterator[tuple[str, str, Callable[[], object]]]:
-        """Yield the palette's entry for undo, if there is a change: text, meaning, and function."""
-        key = self.appearance.keymap.shown("undo")
-        if self.session.undoable:
-            yield f"undo: {self.session.undoable}", f"your last change ({key})", self.action_undo
-
-    def _report(self, step: Callable[[], str]) -> None:
-        """Undo or redo a change, and report its effect or why it is impossible."""
-        at = format_clock(self.session.state.now)
-        translate = self.appearance.glyphs.translate
-        try:
-            text = step()
-        except CommandError as error:
-            self.app.notify(translate(str(error)), severity="warning", markup=False)
-            return
-        self.sent = ""
-        if not self.shown.playhead.running:
-            self.sent = f"sent to the live lab at {at} (end goes there): {text}"
-        self.app.notify(translate(text), markup=False)
-        self.redraw()
-
-
-# --- the action that puts a discipline with fair queues on the line -------------------------------
+# --- what a discipline with fair queues does to the line ------------------------------------------
 
 _FAIR = ("cake", "fq_codel")
 """Disciplines that keep flows apart and their queues short, the better one first."""
@@ -133,41 +73,20 @@ _WITHIN_S, _LATER_S = 5.0, 6.0
 _DELAYS = {"monitor_one_way_delay_us": "takes", "one_way_delay_us": "takes", "rtt_us": "returns in"}
 """Variables that tell what waiting does to traffic, the plainest first, with a verb for each."""
 
-
 _LONGEST_MARK = 100
 """Characters of a mark for which a screen has room."""
 
 
-class FairQueueActions(Actions):
-    """The action that cures bufferbloat, and its report."""
-
-    def action_fair_queue(self) -> None:
-        """Put CAKE on every observed link, or what was there before; say later what it did."""
-        state = self.session.state
-        if not self.is_ready(ready=state.phase == "ready") or self.view.network is None:
-            return
-        links = self.view.network.observed
-        queues = [state.setting_now(each).qdisc for each in links]
-        kinds = {plain(each.kind) for each in queues if each is not None}
-        if kinds <= set(_FAIR) and kinds:
-            commands = [SetQdisc(link=each, qdisc=_before(state, each)) for each in links]
-        else:
-            offered = state.hello.capabilities.qdiscs if state.hello else ()
-            here = {plain(each.name) for each in offered if each.available}
-            kind = next((each for each in _FAIR if each in here), _FAIR[-1])
-            commands = [SetQdisc(qdisc=validate(Qdisc(kind=kind)))]
-        for command in commands:
-            self.session.send(command)
-        self.app.set_timer(_LATER_S, partial(self._report_fair_queue, state, state.now))
-        self.redraw()
-
-    def _report_fair_queue(self, state: LabState, t: float) -> None:
-        """Set a mark that says what a change of the queue at ``t`` did to delays."""
-        if state is not self.session.state or state.phase != "ready":
-            return
-        lines = [*delays_around(state, t)]
-        if lines:
-            self.session.send(Mark(text="; ".join(lines)[:_LONGEST_MARK], at=t))
+def fairly_queued(state: LabState, links: Sequence[str]) -> list[SetQdisc]:
+    """Return the commands that keep flows on links apart, or, if they are, end that."""
+    queues = [state.setting_now(each).qdisc for each in links]
+    kinds = {plain(each.kind) for each in queues if each is not None}
+    if kinds and kinds <= set(_FAIR):
+        return [SetQdisc(link=each, qdisc=_before(state, each)) for each in links]
+    offered = state.hello.capabilities.qdiscs if state.hello else ()
+    here = {plain(each.name) for each in offered if each.available}
+    kind = next((each for each in _FAIR if each in here), _FAIR[-1])
+    return [SetQdisc(qdisc=validate(Qdisc(kind=kind)))]
 
 
 def _before(state: LabState, link: str) -> Qdisc:
@@ -202,11 +121,14 @@ def _median_ms(series: Series, start: float, end: float) -> float | None:
     return None if found is None else found / 1e3
 
 
-# --- actions that send commands to the lab, and actions on marks ----------------------------------
+# --- actions that send commands to the lab --------------------------------------------------------
 
 
 class LabActions(Actions):
-    """The actions on traffic, network and marks."""
+    """The actions on traffic, network and marks, and those that undo them or start another lab."""
+
+    start: Callable[[Scenario | None], Awaitable[None]] | None
+    """Function that leaves for another network; None if this screen can't, as a replay."""
 
     def action_dialog(self, name: str) -> None:
         """Open a dialog, then send its command to the lab."""
@@ -246,11 +168,68 @@ class LabActions(Actions):
         head, self.sent = self.shown.playhead, ""
         if not head.running and isinstance(command, Mark) and command.at is None:
             command = replace(command, at=head.t)
-        elif not head.running and not isinstance(command, Mark | ChangeMark | RemoveMark):
-            at = format_clock(self.session.state.now)
-            self.sent = f"sent to the live lab at {at} (end goes there): {command.describe()}"
+        elif not isinstance(command, Mark | ChangeMark | RemoveMark):
+            self._note_sent(command.describe())
         self.session.send(command)
         self.redraw()
+
+    def _note_sent(self, text: str) -> None:
+        """Let a notice show when a command was sent, if the screen shows an earlier moment."""
+        at = format_clock(self.session.state.now)
+        earlier = not self.shown.playhead.running
+        self.sent = f"sent to the live lab at {at} (end goes there): {text}" if earlier else ""
+
+    def action_undo(self) -> None:
+        """Undo the user's last change."""
+        self._report(self.session.undo)
+
+    def action_redo(self) -> None:
+        """Redo the last undone change."""
+        self._report(self.session.redo)
+
+    def _report(self, step: Callable[[], str]) -> None:
+        """Undo or redo a change, and report its effect or why it is impossible."""
+        translate = self.appearance.glyphs.translate
+        try:
+            text = step()
+        except CommandError as error:
+            self.app.notify(translate(str(error)), severity="warning", markup=False)
+            return
+        self._note_sent(text)
+        self.app.notify(translate(text), markup=False)
+        self.redraw()
+
+    def undo_offers(self) -> Iterator[tuple[str, str, Callable[[], object]]]:
+        """Yield the palette's entry for undo, if there is a change: text, meaning, and function."""
+        key = self.appearance.keymap.shown("undo")
+        if self.session.undoable:
+            yield f"undo: {self.session.undoable}", f"your last change ({key})", self.action_undo
+
+    def action_new_network(self) -> None:
+        """Ask for a network, then end this lab and start a lab with that network."""
+        from ccplay.ui.dialogs_links import NetworkDialog  # noqa: PLC0415 - after first paint
+
+        hello = self.session.state.hello
+        topology = hello.network.topology if hello is not None else None
+        self.app.push_screen(NetworkDialog(topology), self.start)
+
+    def action_fair_queue(self) -> None:
+        """Put CAKE on every observed link, or what was there before; say later what it did."""
+        state = self.session.state
+        if not self.is_ready(ready=state.phase == "ready") or self.view.network is None:
+            return
+        for command in fairly_queued(state, self.view.network.observed):
+            self.session.send(command)
+        self.app.set_timer(_LATER_S, partial(self._report_fair_queue, state, state.now))
+        self.redraw()
+
+    def _report_fair_queue(self, state: LabState, t: float) -> None:
+        """Set a mark that says what a change of the queue at ``t`` did to delays."""
+        if state is not self.session.state or state.phase != "ready":
+            return
+        lines = [*delays_around(state, t)]
+        if lines:
+            self.session.send(Mark(text="; ".join(lines)[:_LONGEST_MARK], at=t))
 
     def action_mark(self) -> None:
         """Mark the moment shown, or change the mark at the cursor."""
@@ -286,7 +265,7 @@ class LabActions(Actions):
             text = f"{chosen.name} has one path only: {chosen.src} {arrow} {chosen.dst}"
             self.app.notify(text, severity="warning", markup=False)
             return
-        self.ask(SetPath(traffic=name_of(chosen)))
+        self.ask(SetPath(traffic=lineup.name_of(chosen)))
 
     def action_capture(self) -> None:
         """End the newest running capture; if none is running, ask which link to capture."""
@@ -297,8 +276,7 @@ class LabActions(Actions):
 
     def action_trace(self) -> None:
         """Trace every ACK of the selected flow, or stop tracing it."""
-        state = self.session.state
-        flow = state.flows.get(self.shown.selected or "")
+        state, flow = self.session.state, self.view.flow
         if flow is None or not flow.running:
             self.app.notify("No running flow is selected.", severity="warning")
         elif flow.parent in state.traced:

@@ -200,7 +200,7 @@ class Leader:
         if verdict is None:
             return board
         answers = right_answers(page.question, verdict) if page.question is not None else None
-        return _replace(
+        return replace(
             board,
             counts=self.counts,
             voted_right=self.votes.right if self.votes is not None else None,
@@ -251,19 +251,15 @@ class Leader:
             self.draft = middle if self.answer is None else self.answer
 
 
-def _replace(board: Board, **changed: object) -> Board:
-    return replace(board, **changed)
-
-
 def _with_question(board: Board, page: LessonPage, number: int, *, open: bool) -> Board:  # noqa: A002
     question = page.question
     if question is None:
         return board
-    board = _replace(board, question=number, ask=question.ask, open=open)
+    board = replace(board, question=number, ask=question.ask, open=open)
     if question.range is None:
-        return _replace(board, choices=tuple(each.text for each in question.choices))
+        return replace(board, choices=tuple(each.text for each in question.choices))
     wanted = question.range
-    return _replace(
+    return replace(
         board,
         low=wanted.low,
         high=wanted.high,

@@ -37,12 +37,8 @@ class Group(msgspec.Struct, frozen=True):
 
     def chosen(self, view: View) -> str:
         """Return the name of the flow that keys act on while the group is selected."""
-        names = [each.name for each in self.flows]
-        return (
-            view.shown.selected
-            if view.shown.selected in names and view.shown.selected
-            else self.first
-        )
+        chosen, names = view.shown.selected, [each.name for each in self.flows]
+        return chosen if chosen and chosen in names else self.first
 
 
 @once
@@ -170,7 +166,7 @@ _KEYS: Mapping[str, Key] = {
 """Function that returns a flow's sort key, by column of the table."""
 
 
-# --- the selection in the table, and the command that stops it ------------------------------------
+# --- the selection in the table, its name in commands, and the command that stops it --------------
 
 
 def choices(view: View) -> dict[str, Traffic]:
@@ -214,6 +210,10 @@ def kept(view: View) -> str | None:
 def stop(traffic: Traffic) -> StopTraffic:
     """Return the command that stops the selected traffic."""
     # The table also lists a flow's streams and subflows; only the whole flow can be stopped.
-    name = traffic.parent if isinstance(traffic, Flow) else traffic.name
     kind = "flow" if traffic.kind == "subflow" else traffic.kind
-    return KINDS[kind].stopping(name)
+    return KINDS[kind].stopping(name_of(traffic))
+
+
+def name_of(traffic: Traffic) -> str:
+    """Return the name of traffic in commands; for a stream or subflow, that of its flow."""
+    return traffic.parent if isinstance(traffic, Flow) else traffic.name

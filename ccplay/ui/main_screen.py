@@ -39,7 +39,7 @@ from ccplay.ui.audience import WITH_FILES, Audience, Presenting
 from ccplay.ui.cells import Row, Sheet
 from ccplay.ui.compositor import Painter
 from ccplay.ui.help import OrderlyApp
-from ccplay.ui.lab_actions import FairQueueActions, LabActions, StartingActions, UndoActions
+from ccplay.ui.lab_actions import LabActions
 from ccplay.ui.lesson_actions import AudienceActions
 from ccplay.ui.plot_pane import Overlay
 from ccplay.ui.plot_row import Band
@@ -77,15 +77,7 @@ LIVE_ONLY = ("dialog", "start_traffic", "fair_queue", "mark", "stop", "capture",
 
 
 class MainScreen(
-    PlaybackActions,
-    LabActions,
-    ListingActions,
-    SavingActions,
-    StartingActions,
-    UndoActions,
-    FairQueueActions,
-    AudienceActions,
-    Painter,
+    PlaybackActions, LabActions, ListingActions, SavingActions, AudienceActions, Painter
 ):
     """Draws the session at the playhead; sends commands and never assumes their success."""
 

@@ -281,7 +281,7 @@ class _Cells:
         self._queued = {
             link: fill(view.state, link, tick, tick + 1) or 0.0 for link in network.observed
         }
-        flow = network_panel.shown_flow(view)
+        flow = view.foremost
         crossed = network_panel.links_of(view, network, flow) if flow else ()
         self._path = {link.name for link in network.links if link.name in crossed}
         self._path_ink = f"bold {view.flow_ink(flow.name)}" if flow else ""

@@ -98,11 +98,6 @@ def queue_rows(view: View, network: Network, width: int, height: int) -> list[Ro
     ][:height]
 
 
-def shown_flow(view: View) -> Flow | None:
-    """Return the flow whose path is shown: the selected one, or else the first running one."""
-    return view.state.flows.get(view.shown.selected or "") or next(iter(view.running()), None)
-
-
 def path_title(view: View, width: int) -> Row:
     """Return a row with the path of the selected traffic, or else of the first running flow."""
     other = view.state.traffic.get(view.shown.selected or "")
@@ -110,7 +105,7 @@ def path_title(view: View, width: int) -> Row:
         path = _path_at(other, view.t)
         if path is not None:
             return _words(view, other.name, view.ink("text"), path, width)
-    flow = shown_flow(view)
+    flow = view.foremost
     path = _path_at(flow, view.t) if flow is not None else None
     if flow is None or path is None:
         text = f" queues, fullest first; {view.key('map')} draws the network"

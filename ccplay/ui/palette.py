@@ -3,7 +3,8 @@
 from __future__ import annotations
 
 import math
-from collections.abc import Callable, Iterable, Iterator
+from collections.abc import Callable, Iterator, Sequence
+from functools import partial
 from typing import Any, TypeAlias, cast
 
 import msgspec
@@ -28,6 +29,7 @@ from ccplay.model.commands import (
     UntraceFlow,
 )
 from ccplay.model.disciplines import DISCIPLINES, custom, validate
+from ccplay.model.events import Hello
 from ccplay.model.values import Qdisc
 from ccplay.model.wording import describe_qdisc
 from ccplay.state.lab_state import LabState
@@ -62,11 +64,13 @@ class PaletteEntry(msgspec.Struct, frozen=True):
 
 def entries(state: LabState) -> list[PaletteEntry]:
     """Return the commands possible in this state, the most useful first."""
-    if state.hello is None:
+    if (hello := state.hello) is None:
         return []
+    found = hello.capabilities.congestion_controls
+    algorithms = [each.name for each in found if each.available]
     return [
-        *(*_flows(state), *_queues(state), *_links(), *_traffic(state)),
-        *(*_paths(state), *_captures(state)),
+        *(*_flows(state, algorithms), *_queues(hello), *_links()),
+        *(*_traffic(state, hello, algorithms), *_paths(state, hello), *_captures(state, hello)),
     ]
 
 
@@ -93,8 +97,7 @@ def words(query: str) -> tuple[str, str]:
     return word.rstrip(":").lower(), rest.strip()
 
 
-def _flows(state: LabState) -> Iterator[PaletteEntry]:
-    algorithms = _available_algorithms(state)
+def _flows(state: LabState, algorithms: Sequence[str]) -> Iterator[PaletteEntry]:
     for name in running_flows(state):
         flow = state.flows[name]
         for cc in algorithms:
@@ -114,9 +117,8 @@ def _flows(state: LabState) -> Iterator[PaletteEntry]:
         yield PaletteEntry(f"stop flow {name}", f"{flow.cc}, {path}", StopFlow(flow=name))
 
 
-def _queues(state: LabState) -> Iterator[PaletteEntry]:
-    assert state.hello is not None  # noqa: S101 - entries() has checked
-    kinds = {each.name: each.summary for each in state.hello.capabilities.qdiscs if each.available}
+def _queues(hello: Hello) -> Iterator[PaletteEntry]:
+    kinds = {each.name: each.summary for each in hello.capabilities.qdiscs if each.available}
     sizes: list[Qdisc] = [Qdisc(kind="pfifo", options={"limit": packets}) for packets in PACKETS]
     own = [kind for kind in DISCIPLINES if kind not in ("pfifo", "tbf", "choke")]
     plain = [Qdisc(kind=kind) for kind in (*own, *custom)]
@@ -139,22 +141,21 @@ def _links() -> Iterator[PaletteEntry]:
         yield PaletteEntry(f"loss: {loss}", "after the bottleneck", SetLink(loss=parse_ratio(loss)))
 
 
-def _traffic(state: LabState) -> Iterator[PaletteEntry]:
-    assert state.hello is not None  # noqa: S101 - entries() has checked
-    network = state.hello.network
+def _traffic(state: LabState, hello: Hello, algorithms: Sequence[str]) -> Iterator[PaletteEntry]:
+    network = hello.network
     source = next_sender(state, network)
     sink = network.peer(source)
-    for cc in _available_algorithms(state):
+    for cc in algorithms:
         command = StartFlow(src=source, dst=sink, cc=cc)
         yield PaletteEntry(f"start a {cc} flow", f"{source} → {sink}", command)
-    for cc in _available_algorithms(state):
+    for cc in algorithms:
         for host in network.senders:
             if state.hosts.get(host) != cc:
                 text = f"new connections of {host} use {cc}"
                 yield PaletteEntry(text, "its default", SetCongestionControl(cc=cc, host=host))
     first = network.hosts[0]
     last = network.peer(first)
-    monitor = any(each.available for each in state.hello.capabilities.monitors)
+    monitor = any(each.available for each in hello.capabilities.monitors)
     for kind in TRAFFIC:
         if kind.offer:
             start = kind.starting(src=first, dst=last, monitor=monitor)
@@ -169,27 +170,19 @@ def _traffic(state: LabState) -> Iterator[PaletteEntry]:
             yield PaletteEntry(text, f"{each.src} → {each.dst}", kind.stopping(each.name))
 
 
-def _paths(state: LabState) -> Iterator[PaletteEntry]:
-    assert state.hello is not None  # noqa: S101 - entries() has checked
+def _paths(state: LabState, hello: Hello) -> Iterator[PaletteEntry]:
     for each in state.traffic.values():
         if each.ended is None:
-            for way, command in lab_actions.offers(state, each, state.hello.network):
+            for way, command in lab_actions.offers(state, each, hello.network):
                 text = f"path of {KINDS[each.kind].word} {each.name} {way}"
                 yield PaletteEntry(text, f"{each.src} → {each.dst}, while it runs", command)
 
 
-def _captures(state: LabState) -> Iterator[PaletteEntry]:
-    assert state.hello is not None  # noqa: S101 - entries() has checked
-    for link, where in capture_choices(state.hello.network):
+def _captures(state: LabState, hello: Hello) -> Iterator[PaletteEntry]:
+    for link, where in capture_choices(hello.network):
         yield PaletteEntry(f"capture packets of {link}", where, StartCapture(link=link))
     for name, capture in state.captures.items():
         yield PaletteEntry(f"stop capture {name}", capture.link, StopCapture(capture=name))
-
-
-def _available_algorithms(state: LabState) -> list[str]:
-    if state.hello is None:
-        return []
-    return [each.name for each in state.hello.capabilities.congestion_controls if each.available]
 
 
 def _read_queue(text: str) -> SetQdisc:
@@ -304,9 +297,8 @@ class LabProvider(Provider):
         if entry is not None:
             prompt = Content(entry.text)
             # Textual's own scores have no upper bound.
-            yield Hit(
-                math.inf, prompt, self._sending(entry.command), entry.text, escape(entry.help)
-            )
+            send = partial(self._main.ask, entry.command)
+            yield Hit(math.inf, prompt, send, entry.text, escape(entry.help))
         word, rest = words(query)
         value = f"{word}: {rest}" if word in READERS and any(map(str.isdecimal, rest)) else ""
         matcher = self.matcher(query)
@@ -323,16 +315,17 @@ class LabProvider(Provider):
         return cast("MainScreen", self.screen)
 
     def _all(self) -> Iterator[_Offer]:
+        main = self._main
         yield from self._keys()
-        for entry in entries(self._main.session.state) if self._main.session.live else ():
-            yield entry.text, entry.help, self._sending(entry.command)
-        if self._main.session.live:
-            yield from self._main.undo_offers()
-            yield from self._main.marks.offers()
-        yield from self._main.ghost_offers()
-        yield from self._main.plots.offers(self._main.view)
-        for name, title in self._themes():
-            yield f"theme: {name}", title, self._choosing(name)
+        if main.session.live:
+            for entry in entries(main.session.state):
+                yield entry.text, entry.help, partial(main.ask, entry.command)
+            yield from main.undo_offers()
+            yield from main.marks.offers()
+        yield from main.ghost_offers()
+        yield from main.plots.offers(main.view)
+        for name, look in main.appearance.looks.items():
+            yield f"theme: {name}", look.about, partial(main.use_look, name)
 
     def _keys(self) -> Iterator[_Offer]:
         seen = set()
@@ -343,17 +336,5 @@ class LabProvider(Provider):
                 key = f"key {self.app.get_key_display(active.binding)}"
                 more = wording(active)
                 text = key if more == description else f"{more} ({key})"
-                yield description, text, self._acting(active.node, action)
-
-    def _themes(self) -> Iterable[tuple[str, str]]:
-        looks = self._main.appearance.looks
-        return [(name, look.about) for name, look in looks.items()]
-
-    def _acting(self, node: object, action: str) -> Callable[[], object]:
-        return lambda: self.app.run_action(action, default_namespace=node)  # type: ignore[arg-type]
-
-    def _sending(self, command: Command) -> Callable[[], object]:
-        return lambda: self._main.ask(command)
-
-    def _choosing(self, name: str) -> Callable[[], object]:
-        return lambda: self._main.use_look(name)
+                run = partial(self.app.run_action, action, default_namespace=active.node)
+                yield description, text, run

@@ -79,7 +79,7 @@ def values(view: View, width: int) -> list[Run]:
 
 def lack(view: View) -> str:
     """Return the reason why no line is drawn; empty if there is one."""
-    flow = view.state.flows.get(view.shown.selected or "")
+    flow = view.flow
     if flow is None:
         return "No flow is selected: select one with ↑↓ to see theory."
     if flow.mptcp:
@@ -233,7 +233,7 @@ class Pane(msgspec.Struct, frozen=True):
         return Scope(
             state=view.state,
             link=view.link or "",
-            ends=view.ends,
+            ends=_ends(view),
             in_bytes=self._in_bytes(view),
             converts=True,
             t=view.t,
@@ -300,6 +300,19 @@ class Pane(msgspec.Struct, frozen=True):
         return (f"no {what} at this time",)
 
 
+def _ends(view: View) -> tuple[str, str]:
+    """Return source and destination of the selected flow, or of the first one, or of the network.
+
+    Both are empty before the network is known.
+    """
+    if (flow := view.foremost) is not None:
+        return flow.src, flow.dst
+    if view.network is None or not view.network.senders:
+        return "", ""
+    first = view.network.senders[0]
+    return first, view.network.peer(first)
+
+
 @once
 def _marks(view: View) -> tuple[float, ...]:
     """Return the moments of marks in the window: the log of a thousand flows is long."""
@@ -346,7 +359,7 @@ def choices(view: View) -> list[str | None]:
     Values of the selected flow are first, then those of the shown queue, then those that only the
     ghost has. What an algorithm or discipline reports no more, since it was replaced, comes last.
     """
-    flow = view.state.flows.get(view.shown.selected or "")
+    flow = view.flow
     own = [*(flow.own.items() if flow else ())]
     own += [each for queue in link_queues(view) for each in queue.own.items()]
     inside = [(name, series) for name, series in own if _in_window(view, series)]
@@ -357,7 +370,7 @@ def choices(view: View) -> list[str | None]:
 
 def silence(view: View) -> str:
     """Return the reason why no own value can be chosen, and the remedy if there is one."""
-    flow = view.state.flows.get(view.shown.selected or "")
+    flow = view.flow
     if flow is None:
         return "no flow is selected"
     cc = view.state.cc_at(flow, view.t)
@@ -495,7 +508,7 @@ def _summaries(pane: Pane, view: View, width: int) -> list[Run]:
 def _companion_values(pane: Pane, view: View, *, in_words: bool) -> list[Run]:
     """Return the selected flow's values of the plot's companions."""
     runs: list[Run] = []
-    flow = view.state.flows.get(view.shown.selected or "")
+    flow = view.flow
     if flow is None or view.shown.listing.grouped:
         return runs
     for line in pane.plot.companions:
@@ -541,7 +554,7 @@ def _unit(pane: Pane, view: View, width: int) -> str:
 
 def _is_exact(view: View, width: int) -> bool:
     """Return whether the plot shows each ACK of the selected flow rather than samples."""
-    flow = view.state.flows.get(view.shown.selected or "")
+    flow = view.flow
     dot = view.shown.playhead.width / (2 * width)
     return bool(flow and flow.trace and dot < view.interval and flow.trace.covers(view.t))
 

@@ -317,9 +317,7 @@ def _needed_now(view: View) -> list[tuple[str, str]]:
     if not running:
         return [*time, ("end", "live"), *look, ("mark", "mark"), ("undo", "undo")]
     change = [("queue", "queue"), ("link", "link")]
-    selected = view.state.traffic.get(view.shown.selected or "") or view.state.flows.get(
-        view.shown.selected or ""
-    )
+    selected = view.state.traffic.get(view.shown.selected or "") or view.flow
     freeze = [("freeze", "freeze")]
     idle = selected is None or not is_running(selected, view.t)
     word = "start traffic" if idle else "start"

@@ -181,12 +181,9 @@ def group_rows(view: View, group: Group, cells: Columns, numbers: Numbers) -> li
         means = numbers(_mean(cwnd), _mean(rtt), _mean(rate), _mean(retr))
         found.append([(f"{blank}{fit('mean', cells.cc)}{means}", muted)])
     if chosen and count > 1:
-        glyph, own = (
-            view.flow_glyph(view.shown.selected or ""),
-            view.flow_ink(view.shown.selected or ""),
-        )
-        flow = f"{glyph} {view.shown.selected}"
-        found.append([(f"{blank}keys act on ", muted), (flow, f"bold {own}")])
+        name = group.chosen(view)
+        flow = (f"{view.flow_glyph(name)} {name}", f"bold {view.flow_ink(name)}")
+        found.append([(f"{blank}keys act on ", muted), flow])
     return found
 
 

@@ -296,18 +296,14 @@ class View(msgspec.Struct):
         return links[self.shown.observed % len(links)] if links else None
 
     @property
-    def ends(self) -> tuple[str, str]:
-        """Source and destination of the selected flow, else of the first one, else of the network.
+    def flow(self) -> Flow | None:
+        """The selected flow; None if there is none, or if other traffic is selected."""
+        return self.state.flows.get(self.shown.selected or "")
 
-        Both are empty before the network is known.
-        """
-        flow = self.state.flows.get(self.shown.selected or "") or next(iter(self.running()), None)
-        if flow is not None:
-            return flow.src, flow.dst
-        if self.network is None or not self.network.senders:
-            return "", ""
-        first = self.network.senders[0]
-        return first, self.network.peer(first)
+    @property
+    def foremost(self) -> Flow | None:
+        """The selected flow, or else the first running one."""
+        return self.flow or next(iter(self.running()), None)
 
     @property
     def queue(self) -> Queue | None:

@@ -523,12 +523,12 @@ class LookActions(Actions):
         from ccplay.ui.help import ExplainScreen  # noqa: PLC0415 - after first paint
 
         view = self.view
-        sentences = explain_flow(view.state, self.shown.selected or "", view.t)
-        if not sentences:
+        flow = view.flow
+        sentences = explain_flow(view.state, flow.name, view.t) if flow is not None else []
+        if flow is None or not sentences:
             text = "No flow that runs at this moment is selected: choose with ↑↓."
             self.app.notify(self.appearance.glyphs.translate(text), severity="warning")
             return
-        flow = view.state.flows[self.shown.selected or ""]
         title = f"Flow {flow.name}, {view.state.cc_at(flow, view.t)}, at {format_clock(view.t)}"
         self.app.push_screen(ExplainScreen(title, sentences))
 
