@@ -6,7 +6,6 @@ from collections.abc import Callable, Sequence
 from itertools import pairwise
 from typing import ClassVar
 
-import msgspec
 from msgspec.structs import replace
 
 from ccplay.model.series import Series
@@ -25,7 +24,7 @@ _PEAK_SLICES = 60
 """Number of slices examined for the highest sum in a window."""
 
 
-class ShiftedTrace(msgspec.Struct, frozen=True):
+class ShiftedTrace(PlotTrace, frozen=True):
     """A trace of a ghost, shifted in time to lie under those of the session.
 
     All its values up to the right edge are already known.
@@ -75,13 +74,11 @@ class ShiftedTrace(msgspec.Struct, frozen=True):
         return self.trace.peak(first, last) if first < last else 0.0
 
 
-class GroupTrace(msgspec.Struct, frozen=True):
+class GroupTrace(PlotTrace, frozen=True):
     """Several traces drawn as one: their mean as a line, over a band from lowest to highest."""
 
     parts: tuple[PlotTrace, ...]
     pen: Pen
-    lasting: ClassVar[bool] = False
-    scaled: ClassVar[bool] = True
 
     def spans(self, edges: Sequence[float]) -> list[Span | None]:
         """Return the lowest and the highest value of any part in each slice."""
@@ -103,7 +100,7 @@ class GroupTrace(msgspec.Struct, frozen=True):
         return max((each.peak(start, end) for each in self.parts), default=0.0)
 
 
-class StackedTrace(msgspec.Struct, frozen=True):
+class StackedTrace(PlotTrace, frozen=True):
     """A layer of a stack, as high as its own value, on top of the sum of the layers below."""
 
     own: PlotTrace
@@ -111,8 +108,6 @@ class StackedTrace(msgspec.Struct, frozen=True):
     """Layers below this one, from bottom to top; one without a value in a slice counts as zero."""
     sums: Sums
     """Cache shared by the layers of a stack, so that each trace is read once."""
-    lasting: ClassVar[bool] = False
-    scaled: ClassVar[bool] = True
 
     @property
     def pen(self) -> Pen:
@@ -128,10 +123,6 @@ class StackedTrace(msgspec.Struct, frozen=True):
             None if value is None else (base, base + value)
             for base, value in zip(bases or [0.0] * len(own), own, strict=True)
         ]
-
-    def middles(self, edges: Sequence[float], *, long: bool) -> None:
-        """Return None, because a layer has no line within it."""
-        del edges, long
 
     def peak(self, start: float, end: float) -> float:
         """Return the highest sum from ``start`` to ``end``, of ``_PEAK_SLICES`` slices."""

@@ -20,15 +20,7 @@ from ccplay.traffic.plot import Line
 from ccplay.ui import lineup, plot_ghosts
 from ccplay.ui.cells import Run
 from ccplay.ui.plot_ghosts import GroupTrace, ShiftedTrace, stacked
-from ccplay.ui.plot_traces import (
-    DotTrace,
-    Pen,
-    PlotTrace,
-    RateTrace,
-    SeriesTrace,
-    TracedTrace,
-    short,
-)
+from ccplay.ui.plot_traces import DotTrace, Pen, PlotTrace, RateTrace, SeriesTrace, short
 from ccplay.ui.view import LINGER_S, View, is_running
 
 # --- values of variables on the axes of plots: their series, and their texts in titles ------------
@@ -73,13 +65,25 @@ def flow_trace(
     series = series_of(flow, variable)
     if series is None:
         return None
+    exact = flow.trace.series.get(variable.name) if flow.trace is not None else None
+    return _trace_of(series, variable, pen, factor, view.interval, scaled=scaled, exact=exact)
+
+
+def _trace_of(
+    series: Series,
+    variable: Variable,
+    pen: Pen,
+    factor: float,
+    interval: float,
+    *,
+    scaled: bool = True,
+    exact: Series | None = None,
+) -> PlotTrace:
+    """Return the trace of a sampled variable; a rate has neither ``scaled`` nor ``exact``."""
     if variable.rate is not None:
         return RateTrace(series, pen, factor * per_second(variable), variable.rate.over_s)
     most = credible(variable.name)
-    sampled = SeriesTrace(series, pen, factor, view.interval, scaled=scaled, most=most)
-    if flow.trace is None or variable.name not in flow.trace.series:
-        return sampled
-    return TracedTrace(sampled, flow.trace.series[variable.name])
+    return SeriesTrace(series, pen, factor, interval, scaled=scaled, most=most, exact=exact)
 
 
 def traces(view: View, line: Line, factor: float) -> list[PlotTrace]:
@@ -177,11 +181,8 @@ def ghosts(view: View, variable: Variable, factor: float) -> list[ShiftedTrace]:
     """Return the traces of the ghost's flows."""
 
     def trace(flow: Flow, pen: Pen, interval: float) -> PlotTrace | None:
-        if (series := series_of(flow, variable)) is None:
-            return None
-        if variable.rate is not None:
-            return RateTrace(series, pen, factor * per_second(variable), variable.rate.over_s)
-        return SeriesTrace(series, pen, factor, interval, most=credible(variable.name))
+        series = series_of(flow, variable)
+        return None if series is None else _trace_of(series, variable, pen, factor, interval)
 
     return plot_ghosts.flow_traces(view, trace)
 
@@ -263,11 +264,7 @@ def _queue_traces(view: View, line: Line, factor: float) -> list[PlotTrace]:
             lane=place * 5 % LANES,
             ascii=letter or "#",
         )
-        if variable.rate is not None:
-            rate = RateTrace(series, pen, factor * per_second(variable), variable.rate.over_s)
-            traces.append(rate)
-        else:
-            traces.append(SeriesTrace(series, pen, factor, view.interval))
+        traces.append(_trace_of(series, variable, pen, factor, view.interval))
     return traces
 
 

@@ -7,7 +7,7 @@ from bisect import bisect_right
 from collections.abc import Sequence
 from functools import lru_cache
 from itertools import pairwise
-from typing import ClassVar, Literal, Protocol, TypeAlias, TypeVar, get_args
+from typing import ClassVar, Literal, TypeAlias, TypeVar, get_args
 
 import msgspec
 from msgspec.structs import replace
@@ -151,11 +151,6 @@ def moment(seconds: float) -> str:
     return format_clock(seconds + 1e-6) + f"{seconds % 1:.2f}"[1:].rstrip("0").rstrip(".")
 
 
-def whole(value: float) -> str:
-    """Return a value without a fraction, abbreviated if it is long."""
-    return f"{value:.0f}" if value < 1e7 else short(value)
-
-
 def short(value: float) -> str:
     """Return a value in at most four characters: ``87``, ``1.2k``, ``0.5``, ``0.05``."""
     for scale, unit in ((1e9, "G"), (1e6, "M"), (1e4, "k")):
@@ -223,35 +218,40 @@ class Pen(msgspec.Struct, frozen=True):
         return self.under or self.dim or self.style == "dashed"
 
 
-class PlotTrace(Protocol):
-    """Values over time."""
+class PlotTrace(msgspec.Struct, frozen=True):
+    """Values over time; each kind of trace computes them in its own way."""
 
-    lasting: ClassVar[bool]
+    lasting: ClassVar[bool] = False
     """Whether the trace extends to the right edge, as a setting in force does."""
 
     @property
     def pen(self) -> Pen:
         """Pen that draws the trace."""
+        raise NotImplementedError
 
     @property
     def scaled(self) -> bool:
         """Whether the axis must have room for the trace."""
+        return True
 
     def spans(self, edges: Sequence[float]) -> list[Span | None]:
         """Return the span of the values in each slice between two neighbouring ``edges``."""
+        raise NotImplementedError
 
-    def middles(self, edges: Sequence[float], *, long: bool) -> list[float | None] | None:
-        """Return a representative value of each slice; None if whole spans are drawn.
+    def middles(self, edges: Sequence[float], *, long: bool) -> list[float | None] | None:  # noqa: ARG002
+        """Return a representative value of each slice; None, as by default, draws whole spans.
 
         ``long`` is whether half a cell covers ``LONG_S`` or more.
         """
+        return None
 
     def peak(self, start: float, end: float) -> float:
         """Return the highest value that must fit on the axis; 0 if there is none."""
+        raise NotImplementedError
 
 
-class SeriesTrace(msgspec.Struct, frozen=True):
-    """A series, times a factor."""
+class SeriesTrace(PlotTrace, frozen=True):
+    """A series of samples, times a factor; in short slices, the values at each ACK instead."""
 
     series: Series
     pen: Pen
@@ -262,10 +262,21 @@ class SeriesTrace(msgspec.Struct, frozen=True):
     """Whether the axis must have room for the trace."""
     most: float = math.inf
     """Largest valid value; greater values leave a gap."""
-    lasting: ClassVar[bool] = False
+    exact: Series | None = None
+    """The same values at each ACK, drawn in slices shorter than the sampling interval."""
 
     def spans(self, edges: Sequence[float]) -> list[Span | None]:
-        """Return the lowest and highest value in each slice, joined to the value before it."""
+        """Return the lowest and highest value in each slice, joined to the value before it.
+
+        Samples replace gaps between ACKs, because a timer may change cwnd too.
+        """
+        spans = self._sampled(edges)
+        if self.exact is None or len(edges) < 2 or edges[1] - edges[0] >= self.interval:
+            return spans
+        exact = replace(self, series=self.exact, exact=None).spans(edges)
+        return [fine or coarse for fine, coarse in zip(exact, spans, strict=True)]
+
+    def _sampled(self, edges: Sequence[float]) -> list[Span | None]:
         series, factor = self.series, self.factor
         ticks = series.timeline.ticks(edges)
         spans: list[Span | None] = []
@@ -310,52 +321,13 @@ class SeriesTrace(msgspec.Struct, frozen=True):
         timeline = self.series.timeline
         ticks = timeline.at_or_after(start), timeline.at_or_after(end)
         found = self.series.extremes(*ticks, self.most)
-        return found[1] * self.factor if found else 0.0
+        peak = found[1] * self.factor if found else 0.0
+        if self.exact is None:
+            return peak
+        return max(peak, replace(self, series=self.exact, exact=None).peak(start, end))
 
 
-class TracedTrace(msgspec.Struct, frozen=True):
-    """A series of samples, and its trace of each ACK.
-
-    The trace of ACKs is drawn if slices are shorter than the sampling interval.
-    """
-
-    sampled: SeriesTrace
-    traced: Series
-    lasting: ClassVar[bool] = False
-
-    @property
-    def pen(self) -> Pen:
-        """Pen that draws the trace."""
-        return self.sampled.pen
-
-    @property
-    def scaled(self) -> bool:
-        """Whether the axis must have room for the trace."""
-        return self.sampled.scaled
-
-    def spans(self, edges: Sequence[float]) -> list[Span | None]:
-        """Return the lowest and highest value in each slice, joined to the value before it.
-
-        Samples replace gaps between traced ACKs, because a timer may change cwnd too.
-        """
-        spans = self.sampled.spans(edges)
-        interval = self.sampled.interval
-        if len(edges) < 2 or edges[1] - edges[0] >= interval:
-            return spans
-        exact = replace(self.sampled, series=self.traced).spans(edges)
-        return [fine or coarse for fine, coarse in zip(exact, spans, strict=True)]
-
-    def middles(self, edges: Sequence[float], *, long: bool) -> list[float | None] | None:
-        """Return the medians of the samples."""
-        return self.sampled.middles(edges, long=long)
-
-    def peak(self, start: float, end: float) -> float:
-        """Return the highest value from ``start`` to ``end``."""
-        exact = replace(self.sampled, series=self.traced)
-        return max(self.sampled.peak(start, end), exact.peak(start, end))
-
-
-class RateTrace(msgspec.Struct, frozen=True):
+class RateTrace(PlotTrace, frozen=True):
     """The rate at which a counter grew in the seconds before each moment, times a factor."""
 
     series: Series
@@ -363,8 +335,6 @@ class RateTrace(msgspec.Struct, frozen=True):
     factor: float = 1.0
     over_s: float = 1.0
     """Seconds over which a rate is averaged."""
-    lasting: ClassVar[bool] = False
-    scaled: ClassVar[bool] = True
 
     def spans(self, edges: Sequence[float]) -> list[Span | None]:
         """Return the lowest and highest rate in each slice, including both its ends."""
@@ -414,7 +384,7 @@ def _looks(edges: tuple[float, ...], over_s: float) -> tuple[list[tuple[float, f
     return stretches, places
 
 
-class StepTrace(msgspec.Struct, frozen=True):
+class StepTrace(PlotTrace, frozen=True):
     """A setting, which is in force from each change to the next."""
 
     changes: tuple[tuple[float, float | None], ...]
@@ -423,7 +393,6 @@ class StepTrace(msgspec.Struct, frozen=True):
     weight: float = 1.0
     """Factor of the value that must fit on the axis; 0 leaves the axis to other traces."""
     lasting: ClassVar[bool] = True
-    scaled: ClassVar[bool] = True
 
     def spans(self, edges: Sequence[float]) -> list[Span | None]:
         """Return the value in force at the end of each slice."""
@@ -435,10 +404,6 @@ class StepTrace(msgspec.Struct, frozen=True):
             spans.append(None if value is None else (value, value))
         return spans
 
-    def middles(self, edges: Sequence[float], *, long: bool) -> None:
-        """Return None, because a setting has one value at a time."""
-        del edges, long
-
     def peak(self, start: float, end: float) -> float:
         """Return the highest value in force from ``start`` to ``end``, times the weight."""
         times = [t for t, _ in self.changes]
@@ -447,24 +412,18 @@ class StepTrace(msgspec.Struct, frozen=True):
         return max(values, default=0.0) * self.weight
 
 
-class DotTrace(msgspec.Struct, frozen=True):
+class DotTrace(PlotTrace, frozen=True):
     """Single measurements, such as replies to a ping, as unconnected dots."""
 
     series: Series
     pen: Pen
     factor: float = 1.0
-    lasting: ClassVar[bool] = False
-    scaled: ClassVar[bool] = True
 
     def spans(self, edges: Sequence[float]) -> list[Span | None]:
         """Return the lowest and highest value in each slice."""
         timeline = self.series.timeline
         found = self.series.thinned(timeline.ticks(edges))
         return [each and (each[0] * self.factor, each[1] * self.factor) for each in found]
-
-    def middles(self, edges: Sequence[float], *, long: bool) -> None:
-        """Return None, because only the lowest and the highest value are drawn."""
-        del edges, long
 
     def peak(self, start: float, end: float) -> float:
         """Return the highest value from ``start`` to ``end``."""

@@ -4,7 +4,7 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from ccplay.ui.plot_traces import Scale, moment, short, time_ticks, whole
+from ccplay.ui.plot_traces import Scale, moment, short, time_ticks
 
 
 @given(st.floats(min_value=0.0, max_value=1e9), st.integers(min_value=1, max_value=10))
@@ -108,10 +108,3 @@ def test_moments_of_a_tenth_of_a_second_are_round_too() -> None:
     ticks = time_ticks(64.975, 0.1, 5)
     assert ticks == [64.98, 65.0, 65.02, 65.04, 65.06]
     assert [moment(each) for each in ticks[:3]] == ["01:04.98", "01:05", "01:05.02"]
-
-
-@pytest.mark.parametrize(
-    ("value", "text"), [(0.4, "0"), (24_000.0, "24000"), (2165326096.0, "2.2G")]
-)
-def test_counts_are_whole_up_to_what_nobody_can_read(value: float, text: str) -> None:
-    assert whole(value) == text

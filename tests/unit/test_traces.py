@@ -3,9 +3,11 @@
 import math
 from collections.abc import Sequence
 
+from msgspec.structs import replace
+
 from ccplay.analysis.trust import credible
 from ccplay.model.series import Series, Timeline
-from ccplay.ui.plot_traces import CountTrace, DotTrace, Pen, SeriesTrace, StepTrace, TracedTrace
+from ccplay.ui.plot_traces import CountTrace, DotTrace, Pen, SeriesTrace, StepTrace
 
 PEN = Pen("#ffffff")
 
@@ -72,7 +74,7 @@ def test_factors_scale() -> None:
 def test_what_was_traced_is_drawn_where_slices_are_shorter_than_samples() -> None:
     """A trace is drawn in slices shorter than the sampling; wide or untraced slices use samples."""
     traced = series_of([3.0, 9.0, 3.0, 4.0], interval=0.005)
-    both = TracedTrace(SeriesTrace(series_of([1.0] * 50), PEN), traced)
+    both = SeriesTrace(series_of([1.0] * 50), PEN, exact=traced)
     assert both.spans([0.0, 0.02, 0.04]) == [(1.0, 1.0), (1.0, 1.0)]
     assert both.spans([0.0, 0.004, 0.008, 0.012]) == [(3.0, 3.0), (3.0, 9.0), (3.0, 9.0)]
     assert both.spans([0.5, 0.504, 0.508]) == [(1.0, 1.0), (1.0, 1.0)]
@@ -87,5 +89,5 @@ def test_what_nobody_can_have_meant_is_a_gap() -> None:
     assert trace.peak(0.03, 0.05) == 0.0
     assert trace.spans([0.0, 0.03, 0.05, 0.07]) == [(40.0, 60.0), None, (50.0, 50.0)]
     assert trace.spans([0.0, 0.1]) == [(40.0, 60.0)]
-    assert TracedTrace(trace, series).peak(0.0, 1.0) == 60.0
+    assert replace(trace, exact=series).peak(0.0, 1.0) == 60.0
     assert SeriesTrace(series, PEN, most=credible("srtt_us")).peak(0.0, 1.0) == 2.0**31
