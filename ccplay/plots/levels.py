@@ -1,4 +1,4 @@
-"""Settings that plots draw beside measured values: limits, thresholds, delays, rates."""
+"""What plots draw beside measured values: limits, thresholds, delays, rates; and summaries."""
 
 from __future__ import annotations
 
@@ -6,8 +6,10 @@ from collections.abc import Sequence
 
 import msgspec
 
+from ccplay.analysis import sharing
 from ccplay.model.values import LinkSetting, Qdisc
 from ccplay.model.wording import limit_unit
+from ccplay.plots.subjects import growth
 from ccplay.state import lab_state
 from ccplay.state.lab_state import LabState, mean_capacity
 from ccplay.traffic.plot import Changes
@@ -102,6 +104,22 @@ def _limit(qdisc: Qdisc | None, frame: int, scope: Scope) -> float | None:
     if not scope.converts:
         return None
     return limit / frame if in_bytes else float(limit * frame)
+
+
+# --- summaries of all flows -----------------------------------------------------------------------
+
+
+def jain(scope: Scope) -> float | None:
+    """Return Jain's fairness index of the flows' values; None for fewer than two."""
+    return sharing.jain(list(scope.values))
+
+
+def used(scope: Scope, over_s: float = 1.0) -> float | None:
+    """Return the share of what could leave on a link that left in ``over_s`` seconds."""
+    queue = scope.state.queues.get(scope.link)
+    could = mean_capacity(scope.state, scope.link, scope.t - over_s, scope.t)
+    bytes_s = None if queue is None else growth(queue.series["bytes"], scope.t, over_s)
+    return None if bytes_s is None or not could else bytes_s * 8 / could
 
 
 # --- utilisation of links and fill of queues, for drawings of networks ----------------------------

@@ -8,7 +8,7 @@ from msgspec.structs import replace
 
 from ccplay.errors import UsageError
 from ccplay.model.variables import CAPACITY, Rate, Variable, variable
-from ccplay.plots import derived, levels
+from ccplay.plots import levels
 from ccplay.traffic import TRAFFIC, VARIABLES
 from ccplay.traffic.plot import Count, Line, Plot, Setting, Summary
 
@@ -92,7 +92,7 @@ GOODPUT = Plot(
         ),
     ),
     whole=Setting("queue_limit", "link's rate", levels.rates),
-    summaries=(Summary("Jain", "J", derived.jain), Summary("used", "u", derived.utilisation)),
+    summaries=(Summary("Jain", "J", levels.jain), Summary("used", "u", levels.used)),
     least=0.1,
     missing=("flow", "flow"),
     height_in=1.15,

@@ -9,10 +9,8 @@ import msgspec
 from ccplay.analysis.trust import credible
 from ccplay.model.series import Series
 from ccplay.model.variables import Subject, Variable
-from ccplay.plots import subjects
-from ccplay.plots.derived import per_second, value_at, values_at
 from ccplay.plots.levels import counts_bytes
-from ccplay.plots.subjects import series_of
+from ccplay.plots.subjects import owners, per_second, series_of, value_at, values_at
 from ccplay.state.samples import Queue
 from ccplay.traffic import KINDS
 from ccplay.traffic.connections import Flow
@@ -325,7 +323,7 @@ def _queue_ghost_values(view: View, variable: Variable, factor: float) -> list[R
 def _other_traces(view: View, line: Line, factor: float) -> list[PlotTrace]:
     variable, ink = line.variable, view.ink(line.ink or KINDS[line.variable.subject or ""].ink)
     found: list[PlotTrace] = []
-    for place, each in enumerate(subjects.owners(view.state, variable)):
+    for place, each in enumerate(owners(view.state, variable)):
         series = series_of(each, variable)
         if series is None or isinstance(each, Queue) or each.started >= view.shown.playhead.until:
             continue

@@ -17,7 +17,7 @@ from ccplay.errors import RecordingError
 from ccplay.model.commands import ChangeMark, Mark, RemoveMark
 from ccplay.model.events import Applied, LinkChanged
 from ccplay.model.network import Network
-from ccplay.plots.derived import value_at, values_at
+from ccplay.plots.subjects import value_at, values_at
 from ccplay.plots.table import GOODPUT
 from ccplay.session.archive import describe_recording
 from ccplay.session.session import Session

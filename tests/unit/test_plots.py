@@ -11,8 +11,8 @@ from ccplay.model.series import Series, Timeline
 from ccplay.model.values import LinkSetting, Qdisc
 from ccplay.model.variables import Rate, Variable, combine
 from ccplay.plots import table
-from ccplay.plots.derived import growth, value_at
 from ccplay.plots.levels import Scope, limits
+from ccplay.plots.subjects import growth, value_at
 from ccplay.plots.table import PLOTS, reported
 from ccplay.report.data import curves
 from ccplay.report.data.curves import cross_traffic
@@ -203,7 +203,7 @@ def test_one_entry_is_a_plot_and_a_panel(monkeypatch: pytest.MonkeyPatch) -> Non
     assert max(values) == pytest.approx(extremes[1] * 1e-6)
     # The screen has the same title, unit and factor.
     pane = Pane(entry)
-    assert f"{pane.title} ({pane.axis(entry.lines[0])[0]})" == panel.label
+    assert f"{pane.plot.title} ({pane.axis(entry.lines[0])[0]})" == panel.label
     part = PlotPart(entry, run, inks, run.flows)
     assert pane.axis(entry.lines[0])[1] == part.factor(entry.lines[0])
 

@@ -14,7 +14,7 @@ from ccplay.analysis.theory import Theory
 from ccplay.model.columns import COUNT, SIZE, Column, ResultTable
 from ccplay.model.series import MISSING, Series
 from ccplay.model.variables import RECEIVED, Variable, combine
-from ccplay.plots.derived import per_second
+from ccplay.plots.subjects import per_second
 from ccplay.state.lab_state import LabState
 from ccplay.traffic import KINDS, VARIABLES
 from ccplay.traffic.connections import Flow

@@ -15,7 +15,7 @@ from matplotlib.patches import Patch
 
 from ccplay.model.series import MISSING, Series
 from ccplay.model.variables import CAPACITY, RECEIVED, Subject
-from ccplay.plots.derived import per_second
+from ccplay.plots.subjects import per_second
 from ccplay.report.data import curves, scene
 from ccplay.report.data.curves import Curve, name_of
 from ccplay.report.data.scene import Scene

@@ -18,9 +18,8 @@ from ccplay.model.layout import layout
 from ccplay.model.series import Series
 from ccplay.model.variables import Rate, Variable, variable
 from ccplay.model.wording import describe_link
-from ccplay.plots.derived import per_second, value_at, values_at
 from ccplay.plots.levels import Scope, counts_bytes
-from ccplay.plots.subjects import name_of, owners, series_of
+from ccplay.plots.subjects import name_of, owners, per_second, series_of, value_at, values_at
 from ccplay.plots.table import GOODPUT, PLOTS
 from ccplay.share.frames import Board
 from ccplay.state.lab_state import LabState

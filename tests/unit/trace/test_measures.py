@@ -14,7 +14,7 @@ from ccplay.model.series import Series
 from ccplay.model.topologies import plan
 from ccplay.model.values import LinkSetting
 from ccplay.model.variables import CAPACITY, MOVED_DELAY
-from ccplay.plots import derived, levels
+from ccplay.plots import levels
 from ccplay.plots.levels import utilisation as drawn
 from ccplay.scenario.values import Measure
 from ccplay.state.lab_state import LabState, base_rtt, capacity_at, drain_at, mean_capacity
@@ -81,7 +81,7 @@ def test_every_share_of_a_link_is_of_its_capacity() -> None:
     """The link's own rate of 10 Mbit/s would make each of them 40 %."""
     state = moved()
     assert drawn(state, LINK, 1.0, 9.0) == pytest.approx(0.8, rel=0.01)
-    assert derived.utilisation(levels.Scope(state, LINK, t=9.0)) == pytest.approx(0.8, rel=0.02)
+    assert levels.used(levels.Scope(state, LINK, t=9.0)) == pytest.approx(0.8, rel=0.02)
     share = Measure(metric=f"queues.{LINK}.utilisation", text="used", take="mean", unit="%")
     found = measured(state, {"share": share}, RunSpan(1.0, 9.0))
     assert found["share"] == pytest.approx(80, rel=0.01)
