@@ -499,7 +499,7 @@ def _explanations(glyphs: Glyphs, keymap: Keymap) -> list[tuple[str, list[Keys]]
         (
             "How to read the plots",
             [
-                *((plot.title, plot.help) for plot in PANES.values()),
+                *((pane.plot.title, pane.plot.help) for pane in PANES.values()),
                 (
                     f"{glyphs.dotted * 2} ssthresh",
                     "below it cwnd doubles each round trip, above it cwnd grows slowly",

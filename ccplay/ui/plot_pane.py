@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import math
-from collections.abc import Callable, Mapping, Sequence
+from collections.abc import Sequence
 
 import msgspec
 
@@ -13,6 +13,7 @@ from ccplay.model.series import Series
 from ccplay.model.variables import variable
 from ccplay.plots.levels import Scope
 from ccplay.plots.subjects import series_of
+from ccplay.plots.table import CWND
 from ccplay.traffic.connections import Flow
 from ccplay.traffic.plot import Line, Plot, Setting, of_variable
 from ccplay.ui import lineup, plot_ghosts
@@ -54,7 +55,7 @@ class Overlay:
         return theory
 
 
-def traces(view: View) -> list[SeriesTrace]:
+def theory_traces(view: View) -> list[SeriesTrace]:
     """Return both lines, dashed so that measured values stay visible; the axis ignores them."""
     return [
         SeriesTrace(
@@ -67,7 +68,7 @@ def traces(view: View) -> list[SeriesTrace]:
     ]
 
 
-def values(view: View, width: int) -> list[Run]:
+def theory_values(view: View, width: int) -> list[Run]:
     """Return the lines' names, with their values at the moment shown if there is room."""
     runs = []
     for name, series, ink in _lines(view):
@@ -112,19 +113,6 @@ _NEAR = {"packets": 100, "bytes": 150_000}
 more than this."""
 
 
-class Addition(msgspec.Struct, frozen=True):
-    """Traces and values that only the screen adds to a plot."""
-
-    traces: Callable[[View], Sequence[PlotTrace]]
-    values: Callable[[View, int], Sequence[Run]]
-    """Function that returns the values for a title of the given width; they follow the selected
-    flow's value."""
-
-
-ADDITIONS: Mapping[str, Addition] = {"cwnd": Addition(traces, values)}
-"""Additions by the name of their plot."""
-
-
 class Pane(msgspec.Struct, frozen=True):
     """One plot on the screen."""
 
@@ -136,16 +124,6 @@ class Pane(msgspec.Struct, frozen=True):
     def name(self) -> str:
         """Name by which the plot is chosen."""
         return self.plot.name
-
-    @property
-    def title(self) -> str:
-        """First words of the title line."""
-        return self.plot.title
-
-    @property
-    def help(self) -> str:
-        """Explanation of the plot in one line."""
-        return self.plot.help
 
     def picture(self, view: View) -> Picture:
         """Return the plot's picture over the playhead's window."""
@@ -177,8 +155,8 @@ class Pane(msgspec.Struct, frozen=True):
             for line in self.lines(view)
             for trace in drawer(line.subject).traces(view, line, self.factor(line))
         ]
-        if self.plot.name in ADDITIONS:
-            lines += ADDITIONS[self.plot.name].traces(view)
+        if self.name == CWND.name:
+            lines += theory_traces(view)
         settings = self._settings(view) if lines else []
         return [*settings, *self._companions(view), *lines]
 
@@ -416,7 +394,7 @@ _ROOMY = 54
 
 def title_row(pane: Pane, view: View, width: int) -> tuple[Row, Row]:
     """Return the title line: the plot's name at the left, its values at the right."""
-    title, unit = pane.title, f" {_unit(pane, view, width)}".rstrip()
+    title, unit = pane.plot.title, f" {_unit(pane, view, width)}".rstrip()
     left_out = _left_out(pane, view, width)
     if pane.plot.full and width >= _FULL:
         title = pane.plot.full
@@ -467,8 +445,8 @@ def _numbers(pane: Pane, view: View, width: int, *, in_words: bool) -> list[Sequ
         values = values or found
         rest.append(painter.ghost_values(view, variable, factor))
     added = _summaries(pane, view, width)
-    if pane.plot.name in ADDITIONS:
-        added += ADDITIONS[pane.plot.name].values(view, width)
+    if pane.name == CWND.name:
+        added += theory_values(view, width)
     return [
         _counted(pane, view, width),
         values[:1],
@@ -543,7 +521,7 @@ def _unit(pane: Pane, view: View, width: int) -> str:
     crowded = variable.subject == "flow" and lineup.crowded(view, lineup.drawn(view))
     if (view.ghost or crowded) and width < NARROW:
         unit = SHORT_UNITS.get(unit, unit)
-    if view.theory and pane.plot.name in ADDITIONS:
+    if view.theory and pane.name == CWND.name:
         unit = SHORT_UNITS.get(unit, unit) if width >= NARROW else ""
     if variable.rate is not None and width >= _ROOMY:
         unit += f" over {variable.rate.over_s:g} s"

@@ -235,11 +235,11 @@ class Band(Horizontal):
         """Yield the palette's entry for each plot: its text, help, and function that toggles it."""
         own = [name for name in plot_pane.choices(view) if name is not None]
         for name in dict.fromkeys([*PANES, *own, *self.displayed]):
-            plot = PANES.get(name) or plot_pane.pane(view, name)
+            plot = (PANES.get(name) or plot_pane.pane(view, name)).plot
             if name in self.displayed:
                 what = "remove it"
             elif len(self.displayed) < self._room:
                 what = "next to the others"
             else:
-                what = f"in place of {plot_at(view, self.displayed[-1]).title}"
+                what = f"in place of {plot_at(view, self.displayed[-1]).plot.title}"
             yield f"plot: {plot.title}", f"{what}: {plot.help}", partial(self.toggle, name)
