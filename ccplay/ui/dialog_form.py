@@ -49,6 +49,14 @@ _HEAD = 8
 """Columns of a line for pointer, number, sign and gaps, without label and summary."""
 
 
+def lack_of(features: Sequence[Feature], what: str) -> str:
+    """Return why none of the features that provide ``what`` is there; empty if one is."""
+    if not features:
+        return f"this lab does not support {what}: update ccplay there"
+    first = features[0]
+    return "" if any(each.available for each in features) else f"{first.reason}: {first.remedy}"
+
+
 def feature_items(features: Iterable[Feature], kernel: str = "") -> list[Item]:
     """Return items for available features, then for missing ones with reason and remedy.
 
@@ -202,11 +210,12 @@ class Menu(ClickedList):
 T = TypeVar("T")
 
 
-class Row(Widget):
-    """A row that writes its label itself: a widget costs a millisecond when a dialog opens."""
+class LabelledRow(Widget):
+    """A row with a control; it writes its label itself: a widget costs a millisecond at opening."""
 
     DEFAULT_CSS = """
-    Row { layout: horizontal; width: 1fr; height: auto; color: $foreground; }
+    LabelledRow { layout: horizontal; width: 1fr; height: auto; color: $foreground; }
+    LabelledRow .note { width: 1fr; height: auto; padding-left: 1; color: $text-muted; }
     """
 
     named: reactive[bool] = reactive(False)
@@ -231,11 +240,15 @@ class Row(Widget):
         return Content.assemble((fit(self.label, self.indent), style))
 
 
-class LabelledRow(Row):
-    """A row with a label and any control."""
+def row_or_lack(label: str, control: Widget, lack: str, glyphs: Glyphs) -> LabelledRow:
+    """Return a row with a control, or with the reason why what it asks for is impossible."""
+    if lack:
+        lack = glyphs.translate(f"{glyphs.missing} {lack}")
+        return LabelledRow(label, Static(lack, classes="note", markup=False))
+    return LabelledRow(label, control)
 
 
-class TextField(Row, Generic[T]):
+class TextField(LabelledRow, Generic[T]):
     """A text field, checked at every key; the reason for invalid text is shown below it."""
 
     DEFAULT_CSS = """
@@ -258,11 +271,12 @@ class TextField(Row, Generic[T]):
         *,
         meaning: str = "",
         optional: str = "",
+        wide: bool = False,
     ) -> None:
         """Accept text that ``read`` can convert; otherwise it raises ``ValueError``.
 
         ``optional`` is shown in an empty field, and describes its effect; without ``optional``, the
-        field must not be empty. ``meaning`` is shown beside the field.
+        field must not be empty. ``meaning`` is shown beside the field, unless it is ``wide``.
         """
         self.glyphs = glyphs
         self._read = read
@@ -277,6 +291,7 @@ class TextField(Row, Generic[T]):
             validate_on=(),
         )
         super().__init__(label, self.input)
+        self.set_class(wide, "wide")
 
     @property
     def value(self) -> T | None:
@@ -536,7 +551,7 @@ class Question(Modal[Answer | None], Generic[Answer]):
 
     def on_descendant_focus(self, event: DescendantFocus) -> None:
         """Highlight the label of the focused control."""
-        for row in self.query(Row):
+        for row in self.query(LabelledRow):
             row.named = row is event.widget.parent
 
     def on_option_list_option_selected(self, event: OptionList.OptionSelected) -> None:

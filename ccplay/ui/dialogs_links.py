@@ -36,6 +36,8 @@ from ccplay.ui.dialog_form import (
     entries,
     entry,
     feature_items,
+    lack_of,
+    row_or_lack,
     typed,
 )
 from ccplay.ui.keys import COPY
@@ -127,10 +129,6 @@ class TcDialog(Dialog):
 class LinkDialog(TcDialog):
     """Asks for a link's settings, including whether it is down; only edited ones are sent."""
 
-    DEFAULT_CSS = """
-    LinkDialog .note { width: 1fr; height: auto; padding-left: 1; color: $text-muted; }
-    """
-
     HEADING = "Link"
     AUTO_FOCUS = "Input"
     VERB = "change"
@@ -151,11 +149,9 @@ class LinkDialog(TcDialog):
     def controls(self) -> Iterable[Widget]:
         """Return the choice of link, its settings or why it can't mark, its MTU and tc line."""
         controls: dict[str, Widget] = {**self.entries}
-        if why := self._lack_of_marking():
-            note = self.glyphs.translate(f"{self.glyphs.missing} {why}")
-            controls["mark"] = LabelledRow(
-                _SETTINGS["mark"].label, Static(note, classes="note", markup=False)
-            )
+        if lack := lack_of(self.capabilities.markers, "ECN marking"):
+            mark = self.entries["mark"]
+            controls["mark"] = row_or_lack(mark.label, mark, lack, self.glyphs)
         return (
             LabelledRow("link", self.link),
             *controls.values(),
@@ -184,12 +180,6 @@ class LinkDialog(TcDialog):
             field.fill(NONE if value == 0 and name != "rate" else _SETTINGS[name].show(value))
         self.show_line()
         self.mtu.update(f"{now.mtu or _ETHERNET} bytes, fixed when the network was built")
-
-    def _lack_of_marking(self) -> str:
-        marker = next(iter(self.capabilities.markers), None)
-        if marker is None:
-            return "this lab does not support ECN marking: update ccplay there"
-        return "" if marker.available else f"{marker.reason}: {marker.remedy}"
 
 
 def _or_none(setting: Field) -> Callable[[str], Any]:

@@ -63,8 +63,9 @@ class MarkDialog(Dialog):
         if at is not None:
             self.HEADING = f"Mark the moment shown, {format_clock(at)}"
         self._at = at
-        self.text = TextField("remark", "", str.strip, self.glyphs, optional="what happens here")
-        self.text.add_class("wide")
+        self.text = TextField(
+            "remark", "", str.strip, self.glyphs, optional="what happens here", wide=True
+        )
 
     def controls(self) -> Iterable[Widget]:
         """Return the field for the text."""
@@ -92,8 +93,7 @@ class ChangeMarkDialog(Question[Command | LogEntry]):
             Item(_REMOVE, "remove it"),
         ]
         self.menu = Menu(items, self.glyphs)
-        self.text = TextField("remark", mark.text, _remark, self.glyphs)
-        self.text.add_class("wide")
+        self.text = TextField("remark", mark.text, _remark, self.glyphs, wide=True)
 
     def controls(self) -> Iterable[Widget]:
         """Return the choice, then the text."""
@@ -128,8 +128,9 @@ class PointDialog(Question[Pointer]):
         super().__init__()
         self.HEADING = f"Point at {format_clock(t)} on all screens"
         self._t = t
-        self.text = TextField("text", "", _short, self.glyphs, optional="what to look at")
-        self.text.add_class("wide")
+        self.text = TextField(
+            "text", "", _short, self.glyphs, optional="what to look at", wide=True
+        )
 
     def controls(self) -> Iterable[Widget]:
         """Return the field for the words."""
@@ -188,9 +189,13 @@ class PredictionDialog(Question[float]):
         if board.plot:
             self._expected = f"the middle of the region, {self._expected}"
         self.number = TextField(
-            board.unit or "number", begun, self._read, self.glyphs, optional=self._expected
+            board.unit or "number",
+            begun,
+            self._read,
+            self.glyphs,
+            optional=self._expected,
+            wide=True,
         )
-        self.number.add_class("wide")
         # Further digits are appended to those already typed.
         self.number.input.select_on_focus = False
 
@@ -256,8 +261,7 @@ class SaveDialog(Saving[Path]):
         parts = [everything] if ends else [shown, everything]
         # By default a frozen session is saved up to that moment, a recording as a whole.
         self.part = Stepper(parts[::-1] if playhead.recorded else parts, self.glyphs)
-        self.name_of_file = TextField("file", proposal(), path_of, self.glyphs)
-        self.name_of_file.add_class("wide")
+        self.name_of_file = TextField("file", proposal(), path_of, self.glyphs, wide=True)
 
     def controls(self) -> Iterable[Widget]:
         """Return the field for the file, then the choice of the part."""
@@ -328,8 +332,7 @@ class LeaveDialog(Saving[bool]):
         ]
         self.menu = Menu(items, self.glyphs, pointed=_LEAVE if unsaved.lost else _SAVE)
         read = partial(path_of, suffix=_SUFFIX)
-        self.file = TextField("file", proposal(_SUFFIX), read, self.glyphs)
-        self.file.add_class("wide")
+        self.file = TextField("file", proposal(_SUFFIX), read, self.glyphs, wide=True)
 
     def controls(self) -> Iterable[Widget]:
         """Return the choice, then the file."""
@@ -339,12 +342,9 @@ class LeaveDialog(Saving[bool]):
         """Save the recording if the user chose to. Raises ``ValueError`` if that fails."""
         key = available(self.menu)
         if key == _SAVE:
-            self._save()
+            path = self.file.value or Path()
+            self.write(path, partial(self._unsaved.write_to, path))
         return None if key == _STAY else True
-
-    def _save(self) -> None:
-        path = self.file.value or Path()
-        self.write(path, partial(self._unsaved.write_to, path))
 
 
 # --- the link for browsers, with its QR code ------------------------------------------------------
@@ -457,8 +457,9 @@ class GhostDialog(Question[Choice]):
         recordings = [key for key in usable if key not in (NONE, SESSION)]
         first = NONE if view.ghost else next(iter(recordings or usable), "")
         self.menu = Menu(items, self.glyphs, pointed=first)
-        self.file = TextField("or the file", "", _read, self.glyphs, optional="another recording")
-        self.file.add_class("wide")
+        self.file = TextField(
+            "or the file", "", _read, self.glyphs, optional="another recording", wide=True
+        )
         self.lined_up = Stepper(
             [
                 ("start", "both networks are ready at the same moment"),
@@ -497,13 +498,13 @@ class GhostDialog(Question[Choice]):
         return Choice(path, waits_since=self._now if self.lined_up.value == "flow" else None)
 
     def _own(self, text: str) -> Item:
-        item = Item(SESSION, "this session", f"from {format_clock(self._moment)} on{text}")
         missing = ""
         if self._state.now - self._moment < _LEAST_S:
             missing = "first freeze (space) and go back (←) to where it should begin"
         elif not self._live and self._never_aligns():
             missing = f"no action of the same kind followed after {format_clock(self._moment)}"
-        return Item(item.key, item.label, item.summary, missing)
+        summary = f"from {format_clock(self._moment)} on{text}"
+        return Item(SESSION, "this session", summary, missing)
 
     def _never_aligns(self) -> bool:
         """Return whether no action would ever align this part of an ended session."""

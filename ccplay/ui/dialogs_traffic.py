@@ -5,9 +5,7 @@ from __future__ import annotations
 from collections.abc import Callable, Iterable
 from typing import Any, NamedTuple
 
-from textual.app import ComposeResult
 from textual.binding import Binding
-from textual.containers import Vertical
 from textual.widget import Widget
 from textual.widgets import Static
 
@@ -15,12 +13,10 @@ from ccplay.model.base import StartTraffic
 from ccplay.model.commands import SetCongestionControl
 from ccplay.model.network import Network
 from ccplay.model.quantities import Field, fields_of
-from ccplay.model.values import Capabilities
 from ccplay.state.lab_state import LabState
 from ccplay.traffic import TRAFFIC
 from ccplay.traffic.base import TrafficKind
 from ccplay.traffic.flow import PATH_MANAGERS
-from ccplay.ui.cells import Glyphs
 from ccplay.ui.dialog_form import (
     Dialog,
     Item,
@@ -31,6 +27,8 @@ from ccplay.ui.dialog_form import (
     available,
     entry,
     feature_items,
+    lack_of,
+    row_or_lack,
 )
 from ccplay.ui.keys import Keymap
 
@@ -53,10 +51,10 @@ def next_sender(state: LabState, network: Network) -> str:
     return min(load, key=lambda host: load[host], default="")
 
 
-# --- the flow dialog's questions about MPTCP, or the reason why it is unavailable -----------------
+# --- the dialog that starts traffic of any kind, made from the fields of its command --------------
 
 _BY_PORT, _BY_ADDRESS, _SIGNAL, _SUBFLOW = PATH_MANAGERS
-_CHOICES = (
+_PATHS = (
     ("", "no: TCP over one path"),
     (f"{_BY_PORT} 2", "2 subflows by source port (ndiffports)"),
     (f"{_BY_PORT} 4", "4 subflows by source port (ndiffports)"),
@@ -66,87 +64,7 @@ _CHOICES = (
 )
 
 
-class MptcpRows(Vertical):
-    """Asks for MPTCP, the number of subflows, and the scheduler if there are several."""
-
-    DEFAULT_CSS = """
-    MptcpRows { height: auto; }
-    MptcpRows .note { width: 1fr; height: auto; padding-left: 1; color: $text-muted; }
-    """
-
-    def __init__(self, capabilities: Capabilities, glyphs: Glyphs) -> None:
-        """Offer the choices that the lab reported."""
-        super().__init__()
-        lack = _lack(capabilities)
-        self._paths = Stepper(_CHOICES, glyphs)
-        note = Static(glyphs.translate(f"{glyphs.missing} {lack}"), classes="note", markup=False)
-        self._rows = [LabelledRow("MPTCP", note if lack else self._paths)]
-        names = [each.name for each in capabilities.schedulers if each.available]
-        values = [("", "as the host has it"), *((name, name) for name in names)]
-        self._scheduler = Stepper(values, glyphs)
-        if len(names) > 1 and not lack:
-            self._rows.append(LabelledRow("scheduler", self._scheduler))
-
-    def compose(self) -> ComposeResult:
-        """Compose the rows."""
-        yield from self._rows
-
-    @property
-    def chosen(self) -> dict[str, Any]:
-        """The chosen values for fields of ``StartFlow``; empty without MPTCP."""
-        if not self._paths.value:
-            return {}
-        manager, count = self._paths.value.split()
-        return {
-            "mptcp": True,
-            "path_manager": manager,
-            "subflows": int(count),
-            "scheduler": self._scheduler.value or None,
-        }
-
-
-def _lack(capabilities: Capabilities) -> str:
-    if not capabilities.mptcp:
-        return "this lab does not support MPTCP: update ccplay there"
-    feature = capabilities.mptcp[0]
-    return "" if feature.available else f"{feature.reason}: {feature.remedy}"
-
-
-# --- whether to monitor every packet --------------------------------------------------------------
-
-
-class MonitorRow(LabelledRow):
-    """Asks whether to monitor every packet, or shows why that is impossible."""
-
-    DEFAULT_CSS = """
-    MonitorRow { height: auto; }
-    MonitorRow .note { width: 1fr; height: auto; padding-left: 1; color: $text-muted; }
-    """
-
-    def __init__(self, capabilities: Capabilities, glyphs: Glyphs, *, wanted: bool = False) -> None:
-        """Select monitoring initially if it is ``wanted`` and possible."""
-        lack = _lack_of_monitoring(capabilities)
-        values = [("", "no"), ("yes", "one-way delay of its packets")]
-        self._steps = Stepper(values, glyphs, current="" if lack or not wanted else "yes")
-        note = Static(glyphs.translate(f"{glyphs.missing} {lack}"), classes="note", markup=False)
-        super().__init__("monitor", note if lack else self._steps)
-
-    @property
-    def chosen(self) -> bool:
-        """Whether every packet should be monitored."""
-        return bool(self._steps.value)
-
-
-def _lack_of_monitoring(capabilities: Capabilities) -> str:
-    if not capabilities.monitors:
-        return "this lab does not support monitoring: update ccplay there"
-    if any(each.available for each in capabilities.monitors):
-        return ""
-    return f"{capabilities.monitors[0].reason}: {capabilities.monitors[0].remedy}"
-
-
-# --- the dialog that starts traffic of any kind, made from the fields of its command --------------
-
+_MONITOR = (("", "no"), ("yes", "one-way delay of its packets"))
 _ECN = (
     ("", "as the algorithm decides"),
     ("yes", "requested: marks instead of losses"),
@@ -226,18 +144,46 @@ class StartDialog(Dialog):
                     lambda: {flag: steps.value == value for flag, value in values},
                 )
             case "mptcp":
-                rows = MptcpRows(self.capabilities, self.glyphs)
-                return SettingInput((rows,), lambda: rows.chosen)
+                return self._ask_mptcp()
             case "monitor":
                 # Connections are sampled; of other traffic only a monitor measures delays.
-                wanted = not self.kind.connection
-                row = MonitorRow(self.capabilities, self.glyphs, wanted=wanted)
-                return SettingInput((row,), lambda: {name: row.chosen})
+                lack = lack_of(self.capabilities.monitors, "monitoring")
+                usual = "" if lack or self.kind.connection else "yes"
+                steps = Stepper(_MONITOR, self.glyphs, current=usual)
+                row = row_or_lack("monitor", steps, lack, self.glyphs)
+                return SettingInput((row,), lambda: {name: bool(steps.value)})
         if field.choices:
             choices = [(value, f"{value}: {about}") for value, about in field.choices.items()]
             return self._ask_steps(field, Stepper(choices, self.glyphs))
         text = entry(field, self.glyphs)
         return SettingInput((text,), lambda: {name: text.value})
+
+    def _ask_mptcp(self) -> SettingInput:
+        """Return the rows for MPTCP with its subflows, and for the scheduler if there are several.
+
+        Without MPTCP, no value is given.
+        """
+        lack = lack_of(self.capabilities.mptcp, "MPTCP")
+        paths = Stepper(_PATHS, self.glyphs)
+        rows = [row_or_lack("MPTCP", paths, lack, self.glyphs)]
+        names = [each.name for each in self.capabilities.schedulers if each.available]
+        known = [("", "as the host has it"), *((name, name) for name in names)]
+        scheduler = Stepper(known, self.glyphs)
+        if len(names) > 1 and not lack:
+            rows.append(LabelledRow("scheduler", scheduler))
+
+        def values() -> dict[str, Any]:
+            manager, _, count = paths.value.partition(" ")
+            if not manager:
+                return {}
+            return {
+                "mptcp": True,
+                "path_manager": manager,
+                "subflows": int(count),
+                "scheduler": scheduler.value or None,
+            }
+
+        return SettingInput(tuple(rows), values)
 
     def _ask_steps(self, field: Field, steps: Stepper) -> SettingInput:
         row = LabelledRow(field.label, steps)

@@ -38,7 +38,7 @@ from ccplay.traffic.short_flows import StartShortFlows
 from ccplay.traffic.udp import StartUdp
 from ccplay.ui import help as keys_in_turn
 from ccplay.ui.cells import ASCII, UNICODE, Glyphs
-from ccplay.ui.dialog_form import Menu, Stepper, TextField
+from ccplay.ui.dialog_form import LabelledRow, Menu, Stepper, TextField
 from ccplay.ui.dialogs_links import CaptureDialog, LinkDialog, NetworkDialog, QueueDialog
 from ccplay.ui.dialogs_session import (
     ChangeMarkDialog,
@@ -49,7 +49,7 @@ from ccplay.ui.dialogs_session import (
     PredictionDialog,
     SaveDialog,
 )
-from ccplay.ui.dialogs_traffic import CongestionDialog, MptcpRows
+from ccplay.ui.dialogs_traffic import CongestionDialog
 from ccplay.ui.help import EventsScreen, Modal
 from ccplay.ui.palette import Palette
 from ccplay.ui.themes import load_looks
@@ -207,7 +207,7 @@ async def test_a_kernel_without_mptcp_reports_it_in_the_flow_dialog() -> None:
     app = Stage(lab(), FlowDialog)
     async with app.run_test(size=(120, 40)) as pilot:
         await pilot.pause()
-        (row,) = app.screen.query(MptcpRows)
+        (row,) = (each for each in app.screen.query(LabelledRow) if each.label == "MPTCP")
         (note,) = row.query(".note")
         assert REASON in str(note.render())
         assert REMEDY in str(note.render())
