@@ -173,8 +173,13 @@ class Remapped(NamedTuple):
     """Mistakes in the table of keys, by action id."""
 
 
-def remapped(wanted: Mapping[str, object]) -> Remapped:
-    """Check keys by action id; omit unknown ids and impossible keys."""
+def remapped(wanted: object) -> Remapped:
+    """Check a table of keys by action id; omit unknown ids and impossible keys.
+
+    Raises ``ValueError`` if it is no table.
+    """
+    if not isinstance(wanted, Mapping):
+        raise ValueError('keys are a table: [keys], and below it flow = "f"')  # noqa: TRY004
     kept: dict[str, str] = {}
     mistakes: dict[str, str] = {}
     for name, value in wanted.items():

@@ -149,13 +149,13 @@ def runs(view: View, variable: Variable, factor: float) -> list[Run]:
     else:
         rest.reverse()
     shown = ((each.name, known[each.name] * factor) for each in (*chosen, *rest))
-    return [_flow_run(view, name, value, variable) for name, value in shown]
+    selected = view.shown.selected
+    return [_run(view, name, write(variable, x), chosen=name == selected) for name, x in shown]
 
 
-def _flow_run(view: View, name: str, value: float, variable: Variable) -> Run:
-    bold = "bold " if name == view.shown.selected else ""
-    text = f" {view.flow_glyph(name)} {write(variable, value)}"
-    return text, bold + view.flow_ink(name)
+def _run(view: View, flow: str, text: str, *, chosen: bool) -> Run:
+    bold = "bold " if chosen else ""
+    return f" {view.flow_glyph(flow)} {text}", bold + view.flow_ink(flow)
 
 
 def _group_runs(
@@ -169,9 +169,9 @@ def _group_runs(
     runs: list[Run] = []
     for group in sorted(groups, key=lambda group: group.chosen(view) != view.shown.selected):
         value = sum(known[flow.name] for flow in group.flows) / len(group.flows) * factor
-        text = f" {view.flow_glyph(group.first)} {group.cc} {write(variable, value)}"
-        bold = "bold " if group.chosen(view) == view.shown.selected else ""
-        runs.append((text, bold + view.flow_ink(group.first)))
+        chosen = group.chosen(view) == view.shown.selected
+        text = f"{group.cc} {write(variable, value)}"
+        runs.append(_run(view, group.first, text, chosen=chosen))
     return runs
 
 

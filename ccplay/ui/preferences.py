@@ -83,7 +83,7 @@ def parse(text: str, file: str, looks: Collection[str]) -> Preferences:
     for name, value in content.items():
         try:
             if name == "keys":
-                found["keys"], others = _keys(value)
+                found["keys"], others = remapped(value)
                 for key, reason in others.items():
                     wrong((name, key), reason)
             elif name in _SETTINGS:
@@ -139,12 +139,6 @@ def _plots(value: object) -> tuple[str, ...]:
     if not isinstance(value, list) or not value:
         raise ValueError('plots are a list such as ["cwnd", "rtt"]')
     return tuple(dict.fromkeys(_choice(each, PANES) for each in value))
-
-
-def _keys(value: object) -> tuple[dict[str, str], dict[str, str]]:
-    if not isinstance(value, dict):
-        raise ValueError('keys are a table: [keys], and below it flow = "f"')  # noqa: TRY004
-    return remapped(value)
 
 
 _SETTINGS: dict[str, Callable[[object, Collection[str]], object]] = {

@@ -104,7 +104,9 @@ class Ribbon:
         del known[-1:]
         [flow, *_], inks = row.flows, view.look.ca_states
         if long:
-            known += _long(view, row.flows, columns, len(known))
+            every = [each.series["ca_state"] for each in row.flows]
+            _, ticks = _edges(view, every[0], columns, len(known))
+            known += [_shares(view, every, *pair) for pair in pairwise(ticks)]
         else:
             known += [
                 (" ", "") if state is None else (view.glyphs.ribbon[state], inks[state])
@@ -155,13 +157,6 @@ def _shares(view: View, every: Sequence[Series], start: int, end: int) -> Run:
     steps = glyphs.reduced if most == _CWR else glyphs.bars[1:]
     height = math.ceil((1.0 - shares[0]) * len(steps) - 1e-9)
     return steps[max(height, 1) - 1], inks[most]
-
-
-def _long(view: View, flows: Sequence[Flow], columns: int, first: int) -> list[Run]:
-    """Return the cells of long columns from ``first`` to the newest."""
-    every = [flow.series["ca_state"] for flow in flows]
-    _, ticks = _edges(view, every[0], columns, first)
-    return [_shares(view, every, *pair) for pair in pairwise(ticks)]
 
 
 def _edges(view: View, series: Series, columns: int, first: int) -> tuple[list[float], list[int]]:

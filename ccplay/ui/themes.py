@@ -174,21 +174,12 @@ def _look(name: str, content: dict[str, Any]) -> Look:
     )
 
 
-def _theme(name: str, dark: bool, colours: dict[str, str], muted: str) -> Theme:
+def _theme(name: str, dark: bool, colours: dict[str, Any], muted: str) -> Theme:
     # Without ``variables`` Textual would derive pale greys with a contrast below 4.5.
     return Theme(
         name=name,
         dark=dark,
-        background=colours["background"],
-        surface=colours["surface"],
-        panel=colours["panel"],
-        foreground=colours["foreground"],
-        primary=colours["primary"],
-        secondary=colours["secondary"],
-        accent=colours["accent"],
-        success=colours["success"],
-        warning=colours["warning"],
-        error=colours["error"],
+        **colours,
         variables={
             "block-cursor-background": colours["primary"],
             "block-cursor-foreground": colours["background"],

@@ -144,11 +144,8 @@ def row(view: View, each: Traffic, cells: Columns) -> list[Run]:
 
 # --- the rows of a group of flows in the table: sums, means, and the selected flow ----------------
 
-Numbers = Callable[[float | None, float | None, float | None, float | None], str]
-"""Function that formats cwnd, RTT, rate and retransmits as columns of the table."""
 
-
-def group_rows(view: View, group: Group, cells: Columns, numbers: Numbers) -> list[list[Run]]:
+def group_rows(view: View, group: Group, cells: Columns) -> list[list[Run]]:
     """Return a row of sums, and one of means if the group has several flows.
 
     RTTs are not summed. Below the selected group, a row names the flow that keys act on.
@@ -163,6 +160,8 @@ def group_rows(view: View, group: Group, cells: Columns, numbers: Numbers) -> li
     chosen = group.chosen(view) == view.shown.selected
     ink, bold = view.flow_ink(group.first), "bold " if chosen else ""
     name = fit(str(count), cells.name, view.glyphs.ellipsis)
+    one_rtt = _mean(rtt) if count == 1 else None
+    sums = _numbers(view, cells, _sum(cwnd), one_rtt, _sum(rate), _sum(retr))
     found: list[list[Run]] = [
         [
             (view.glyphs.chosen if chosen else " ", f"bold {view.ink('cursor')}"),
@@ -170,15 +169,12 @@ def group_rows(view: View, group: Group, cells: Columns, numbers: Numbers) -> li
             (WRONG if wrong else " ", f"bold {view.ink('bad')}"),
             (name, f"{bold}{ink}"),
             (f"{fit(group.cc, cells.cc - 1, view.glyphs.ellipsis)} ", bold + view.ink("text")),
-            (
-                numbers(_sum(cwnd), _mean(rtt) if count == 1 else None, _sum(rate), _sum(retr)),
-                bold + view.ink("text"),
-            ),
+            (sums, bold + view.ink("text")),
         ]
     ]
     blank, muted = " " * cells.indent, view.ink("muted")
     if count > 1:
-        means = numbers(_mean(cwnd), _mean(rtt), _mean(rate), _mean(retr))
+        means = _numbers(view, cells, _mean(cwnd), _mean(rtt), _mean(rate), _mean(retr))
         found.append([(f"{blank}{fit('mean', cells.cc)}{means}", muted)])
     if chosen and count > 1:
         name = group.chosen(view)
@@ -305,8 +301,7 @@ def _grouped(view: View, cells: Columns) -> tuple[list[Line], int]:
     lines: list[Line] = []
     last = 0
     for group in lineup.groups(view, lineup.listed(view)):
-        rows = group_rows(view, group, cells, partial(_numbers, view, cells))
-        lines += [partial(list, each) for each in rows]
+        lines += [partial(list, each) for each in group_rows(view, group, cells)]
         if group.chosen(view) == view.shown.selected:
             last = len(lines) - 1
     for each in lineup.others(view):
@@ -370,7 +365,7 @@ def _flow(view: View, flow: Flow, cells: Columns) -> list[Run]:
     if over:
         room = cells.rest - cells.cc
         return [*row, (fit(_account(flow, room), room, ellipsis), ink)]
-    numbers = view.glyphs.translate(_values(flow, tick, cells))
+    numbers = _values(view, flow, tick, cells)
     path = f" {lineup.path(view, flow)}" if cells.path else ""
     return [*row, (numbers, f"{bold}{ink}"), (path, view.ink("muted"))]
 
@@ -415,30 +410,26 @@ def _ghost(view: View, flow: Flow, tick: int, cells: Columns) -> list[Run]:
         (f"{view.glyphs.ghost}{plot_ghosts.flow_glyph(view, flow.name)} ", ink),
         (cells.named(flow.name, ellipsis), ink),
         (f"{fit(name, cells.cc - 1, ellipsis)} ", view.ink("muted")),
-        (view.glyphs.translate(_values(flow, tick, cells)), view.ink("muted")),
+        (_values(view, flow, tick, cells), view.ink("muted")),
     ]
 
 
-def _values(flow: Flow, tick: int, cells: Columns) -> str:
+def _values(view: View, flow: Flow, tick: int, cells: Columns) -> str:
     """Return cwnd, RTT, rate and retransmits of a flow."""
-    series = flow.series
-    values = (series[name].at(tick) for name in ("cwnd", "srtt_us"))
-    return _written(cells, *values, goodput(flow, tick), series["total_retrans"].at(tick))
+    cwnd, rtt, retr = (flow.series[name].at(tick) for name in ("cwnd", "srtt_us", "total_retrans"))
+    return _numbers(view, cells, cwnd, rtt, goodput(flow, tick), retr)
 
 
 def _numbers(view: View, cells: Columns, *values: float | None) -> str:
-    """Return cwnd, RTT, rate and retransmits of a group, in their columns."""
-    return view.glyphs.translate(_written(cells, *values))
-
-
-def _written(cells: Columns, *values: float | None) -> str:
+    """Return cwnd, RTT, rate and retransmits in their columns."""
     cwnd, rtt, rate, retr = values
-    return cells.numbers(
+    text = cells.numbers(
         _whole(cwnd, cells.cwnd),
         _time(rtt, cells),
         _rate(rate, cells),
         _whole(retr, cells.retr - 1),
     )
+    return view.glyphs.translate(text)
 
 
 def _progress(view: View, flow: Flow, whole: Traffic, width: int, ink: str) -> list[Run]:
