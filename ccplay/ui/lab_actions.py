@@ -27,7 +27,7 @@ from ccplay.model.values import Qdisc
 from ccplay.scenario.values import Scenario
 from ccplay.state.lab_state import LabState
 from ccplay.traffic import KINDS
-from ccplay.traffic.base import Traffic
+from ccplay.traffic.base import LogEntry, Traffic
 from ccplay.ui import lineup
 from ccplay.ui.view import tracing_problem
 from ccplay.ui.view_actions import STEP, Actions
@@ -125,7 +125,7 @@ def _median_ms(series: Series, start: float, end: float) -> float | None:
 
 
 class LabActions(Actions):
-    """The actions on traffic, network and marks, and those that undo them or start another lab."""
+    """The actions on traffic and network, and those that undo them or start another lab."""
 
     start: Callable[[Scenario | None], Awaitable[None]] | None
     """Function that leaves for another network; None if this screen can't, as a replay."""
@@ -231,20 +231,6 @@ class LabActions(Actions):
         if lines:
             self.session.send(Mark(text="; ".join(lines)[:_LONGEST_MARK], at=t))
 
-    def action_mark(self) -> None:
-        """Mark the moment shown, or change the mark at the cursor."""
-        if not self.is_ready(ready=self.session.state.phase == "ready"):
-            return
-        self.marks.press(self.shown.playhead.width * max(STEP, 1 / self.plots.columns))
-
-    def action_put_mark(self) -> None:
-        """Put the mark being moved at the cursor."""
-        self.marks.put_down()
-
-    def action_leave_mark(self) -> None:
-        """Return the mark being moved to its old place."""
-        self.marks.leave()
-
     def action_stop(self) -> None:
         """Stop the selected traffic."""
         chosen = lineup.selection(self.view)
@@ -286,3 +272,89 @@ class LabActions(Actions):
             self.app.notify(text, severity="warning", timeout=8, markup=False)
         else:
             self.ask(TraceFlow(flow=flow.parent))
+
+
+# --- actions on marks: set at the cursor, changed, moved and removed by keys and palette ----------
+
+
+class MarkActions(LabActions):
+    """The actions on a session's marks."""
+
+    carried: LogEntry | None = None
+    """The mark that moves with the cursor until it is put down."""
+
+    @property
+    def notice(self) -> str:
+        """Hint shown while a mark is being moved; otherwise the usual notice."""
+        if self.carried is None:
+            return super().notice
+        text = f"moving the mark of {format_clock(self.carried.t)}"
+        key = self.appearance.keymap.shown
+        moves, puts = f"{key('back')}{key('forward')}", f"{key('mark')} or {key('put-mark')}"
+        text += f": {moves}, then {puts} to put it here, {key('leave-mark')} to cancel"
+        return f"{text}: {self.carried.text}"
+
+    def action_mark(self) -> None:
+        """Put down the mark being moved; else ask about a mark at the cursor, or a new one.
+
+        A mark is at the cursor while the playhead is stopped near it.
+        """
+        if not self.is_ready(ready=self.session.state.phase == "ready"):
+            return
+        from ccplay.ui.dialogs_session import MarkDialog  # noqa: PLC0415 - after first paint
+
+        at = None if self.shown.playhead.running else self.shown.playhead.t
+        mark = None if at is None else self._mark_near(at)
+        if self.carried is not None:
+            self.action_put_mark()
+        elif mark is not None:
+            self._ask_about(mark)
+        else:
+            self.app.push_screen(MarkDialog(self.session.state, None, at), self._mark_asked)
+
+    def action_put_mark(self) -> None:
+        """Put the mark being moved at the cursor."""
+        if self.carried is not None:
+            mark, self.carried = self.carried, None
+            self.ask(ChangeMark(name=mark.name, at=self.shown.playhead.t, text=mark.text))
+            self.redraw()
+
+    def action_leave_mark(self) -> None:
+        """Return the mark being moved to its old place."""
+        self.carried = None
+        self.redraw()
+
+    def mark_offers(self) -> Iterator[tuple[str, str, Callable[[], object]]]:
+        """Yield the palette's entries for every mark: text, meaning, and function."""
+        for mark in reversed(self._own_marks()):
+            at = f"at {format_clock(mark.t)}"
+            yield f"change mark {mark.text}", at, partial(self._ask_about, mark)
+            yield f"move mark {mark.text}", f"{at}, with ←→", partial(self._carry, mark)
+            remove = RemoveMark(name=mark.name)
+            yield f"remove mark {mark.text}", at, partial(self.ask, remove)
+
+    def _own_marks(self) -> list[LogEntry]:
+        return [each for each in self.session.state.log if each.kind == "mark" and each.name]
+
+    def _mark_near(self, t: float) -> LogEntry | None:
+        reach_s = self.shown.playhead.width * max(STEP, 1 / self.plots.columns)
+        near = [each for each in self._own_marks() if abs(each.t - t) <= reach_s]
+        return min(near, key=lambda each: abs(each.t - t), default=None)
+
+    def _ask_about(self, mark: LogEntry) -> None:
+        from ccplay.ui.dialogs_session import ChangeMarkDialog  # noqa: PLC0415 - after first paint
+
+        self.app.push_screen(ChangeMarkDialog(mark), self._mark_asked)
+
+    def _mark_asked(self, answer: Command | LogEntry | None) -> None:
+        if isinstance(answer, LogEntry):
+            self._carry(answer)
+        elif answer is not None:
+            self.ask(answer)
+        self.redraw()
+
+    def _carry(self, mark: LogEntry) -> None:
+        """Make a mark follow the cursor, which first jumps to the mark."""
+        self.shown.playhead.jump(mark.t, self.session.state.now)
+        self.carried = mark
+        self.redraw()

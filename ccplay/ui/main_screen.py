@@ -39,13 +39,13 @@ from ccplay.ui.audience import WITH_FILES, Audience, Presenting
 from ccplay.ui.cells import Row, Sheet
 from ccplay.ui.compositor import Painter
 from ccplay.ui.help import OrderlyApp
-from ccplay.ui.lab_actions import LabActions
+from ccplay.ui.lab_actions import MarkActions
 from ccplay.ui.lesson_actions import AudienceActions
 from ccplay.ui.plot_pane import Overlay
 from ccplay.ui.plot_row import Band
 from ccplay.ui.themes import Appearance
 from ccplay.ui.view import Choice, Ghosts, Known, View
-from ccplay.ui.view_actions import ListingActions, Marks, PlaybackActions, SavingActions
+from ccplay.ui.view_actions import ListingActions, PlaybackActions, SavingActions
 
 LEAST = (80, 24)
 """Smallest terminal that has room for all parts, in columns and lines."""
@@ -77,7 +77,7 @@ LIVE_ONLY = ("dialog", "start_traffic", "fair_queue", "mark", "stop", "capture",
 
 
 class MainScreen(
-    PlaybackActions, LabActions, ListingActions, SavingActions, AudienceActions, Painter
+    PlaybackActions, MarkActions, ListingActions, SavingActions, AudienceActions, Painter
 ):
     """Draws the session at the playhead; sends commands and never assumes their success."""
 
@@ -129,7 +129,6 @@ class MainScreen(
         self._lines = self._log_lines = 0
         self._laid_out: tuple[object, ...] = ()
         self._state = session.state
-        self.marks = Marks(self, self.ask)
 
     def compose(self) -> ComposeResult:
         """Compose the parts of the screen."""
@@ -346,7 +345,7 @@ class MainScreen(
         if action == "new_network":
             return self.start is not None
         if action in ("put_mark", "leave_mark"):
-            return self.marks.carried is not None
+            return self.carried is not None
         if action == "show_all":
             return bool(self.shown.listing.text)
         if action == "enlarge":

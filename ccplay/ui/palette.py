@@ -321,7 +321,7 @@ class LabProvider(Provider):
             for entry in entries(main.session.state):
                 yield entry.text, entry.help, partial(main.ask, entry.command)
             yield from main.undo_offers()
-            yield from main.marks.offers()
+            yield from main.mark_offers()
         yield from main.ghost_offers()
         yield from main.plots.offers(main.view)
         for name, look in main.appearance.looks.items():

@@ -244,26 +244,26 @@ def _class(queue: Queue) -> str:
 
 
 def _queue_traces(view: View, line: Line, factor: float) -> list[PlotTrace]:
-    variable = line.variable
+    """Return queues as lines, or as a stack those of classes: no counter tells flows apart."""
+    variable, ink = line.variable, view.ink("queue")
     stacks = view.shown.listing.stacked and line.adds_up
-    if stacks and (classes := _classes(view)):
-        return _class_traces(view, classes, variable, factor)
+    classes = _classes(view) if stacks else []
+    # With a second curve, shading below the first is more clutter than help.
+    filled = line.style == "area" and not classes and not _queue_ghosts(view, variable, factor)
     traces: list[PlotTrace] = []
-    for place, queue in enumerate(queues(view, variable)):
+    for place, queue in enumerate(classes or queues(view, variable)):
         if (series := series_of(queue, variable)) is None:
             continue
         letter = _class(queue)[:1]
-        # With a second curve, shading below the first is more clutter than help.
-        filled = line.style == "area" and not _queue_ghosts(view, variable, factor)
         pen = Pen(
-            view.ink("queue"),
+            view.look.toned(ink, place % _SHADES / (_SHADES + 2)) if classes else ink,
             "area" if filled else "line",
             glyph=letter,
             lane=place * 5 % LANES,
             ascii=letter or "#",
         )
         traces.append(_trace_of(series, variable, pen, factor, view.interval))
-    return traces
+    return [*stacked(traces)] if classes else traces
 
 
 def adds_up(view: View, line: Line) -> bool:
@@ -273,20 +273,6 @@ def adds_up(view: View, line: Line) -> bool:
 
 def _classes(view: View) -> list[Queue]:
     return [each for each in link_queues(view) if _class(each)]
-
-
-def _class_traces(
-    view: View, classes: Sequence[Queue], variable: Variable, factor: float
-) -> list[PlotTrace]:
-    """Return the queues of classes as a stack; no counter tells flows in a queue apart."""
-    found: list[PlotTrace] = []
-    for place, queue in enumerate(classes):
-        letter = _class(queue)[:1]
-        ink = view.look.toned(view.ink("queue"), place % _SHADES / (_SHADES + 2))
-        pen = Pen(ink, glyph=letter, lane=place * 5 % LANES, ascii=letter)
-        if (series := series_of(queue, variable)) is not None:
-            found.append(SeriesTrace(series, pen, factor, view.interval))
-    return [*stacked(found)]
 
 
 def _queue_runs(view: View, variable: Variable, factor: float) -> list[Run]:

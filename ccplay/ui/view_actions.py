@@ -14,8 +14,6 @@ from textual import events, work
 from textual.screen import Screen
 
 from ccplay.errors import CcplayError, UsageError
-from ccplay.model.base import Command
-from ccplay.model.commands import ChangeMark, RemoveMark
 from ccplay.plots.table import RTT
 from ccplay.session import archive
 from ccplay.session.session import Session
@@ -33,98 +31,6 @@ from ccplay.units import format_clock
 if TYPE_CHECKING:
     from ccplay.ui.pictures import ScreenFrame
 
-# --- a session's marks: set at the cursor, changed, moved and removed by keys and palette ---------
-
-
-class Marks:
-    """Sets, changes, moves and removes a session's marks for the screen's keys and palette."""
-
-    def __init__(self, screen: Actions, ask: Callable[[Command], None]) -> None:
-        """Act on the marks of ``screen``; ``ask`` sends commands to the lab."""
-        self.carried: LogEntry | None = None
-        """The mark that moves with the cursor until it is put down."""
-        self._screen = screen
-        self._ask = ask
-
-    @property
-    def notice(self) -> str:
-        """Hint shown while a mark is being moved; otherwise empty."""
-        if self.carried is None:
-            return ""
-        text = f"moving the mark of {format_clock(self.carried.t)}"
-        key = self._screen.appearance.keymap.shown
-        moves, puts = f"{key('back')}{key('forward')}", f"{key('mark')} or {key('put-mark')}"
-        text += f": {moves}, then {puts} to put it here, {key('leave-mark')} to cancel"
-        return f"{text}: {self.carried.text}"
-
-    def press(self, reach_s: float) -> None:
-        """Put down the mark being moved; else ask about a mark near the cursor, or a new one.
-
-        While the playhead is stopped, a mark within ``reach_s`` seconds of it is near.
-        """
-        from ccplay.ui.dialogs_session import MarkDialog  # noqa: PLC0415 - after first paint
-
-        screen = self._screen
-        mark = None if screen.shown.playhead.running else self._at_cursor(reach_s)
-        if self.carried is not None:
-            self.put_down()
-        elif mark is not None:
-            self.ask_about(mark)
-        else:
-            at = None if screen.shown.playhead.running else screen.shown.playhead.t
-            screen.app.push_screen(MarkDialog(screen.session.state, None, at), self._asked)
-
-    def ask_about(self, mark: LogEntry) -> None:
-        """Ask what to do with a mark."""
-        from ccplay.ui.dialogs_session import ChangeMarkDialog  # noqa: PLC0415 - after first paint
-
-        self._screen.app.push_screen(ChangeMarkDialog(mark), self._asked)
-
-    def carry(self, mark: LogEntry) -> None:
-        """Make a mark follow the cursor, which first jumps to the mark."""
-        self._screen.shown.playhead.jump(mark.t, self._screen.session.state.now)
-        self.carried = mark
-        self._screen.redraw()
-
-    def put_down(self) -> None:
-        """Put the mark being moved at the cursor."""
-        if self.carried is not None:
-            mark, self.carried = self.carried, None
-            at = self._screen.shown.playhead.t
-            self._ask(ChangeMark(name=mark.name, at=at, text=mark.text))
-            self._screen.redraw()
-
-    def leave(self) -> None:
-        """Return the mark being moved to its old place."""
-        self.carried = None
-        self._screen.redraw()
-
-    def offers(self) -> Iterator[tuple[str, str, Callable[[], object]]]:
-        """Yield the palette's entries for every mark: text, meaning, and function."""
-        for mark in reversed(self._own()):
-            at = f"at {format_clock(mark.t)}"
-            yield f"change mark {mark.text}", at, partial(self.ask_about, mark)
-            yield f"move mark {mark.text}", f"{at}, with ←→", partial(self.carry, mark)
-            remove = RemoveMark(name=mark.name)
-            yield f"remove mark {mark.text}", at, partial(self._ask, remove)
-
-    def _own(self) -> list[LogEntry]:
-        log = self._screen.session.state.log
-        return [each for each in log if each.kind == "mark" and each.name]
-
-    def _at_cursor(self, reach_s: float) -> LogEntry | None:
-        t = self._screen.shown.playhead.t
-        near = [each for each in self._own() if abs(each.t - t) <= reach_s]
-        return min(near, key=lambda each: abs(each.t - t), default=None)
-
-    def _asked(self, answer: Command | LogEntry | None) -> None:
-        if isinstance(answer, LogEntry):
-            self.carry(answer)
-        elif answer is not None:
-            self._ask(answer)
-        self._screen.redraw()
-
-
 # --- the base class of the main screen's groups of actions ----------------------------------------
 
 
@@ -140,7 +46,6 @@ class Actions(Screen[None]):
     """Function that draws all as the user has chosen, and reports that choices are kept."""
     notices: deque[LogEntry]
     """Texts of toasts, oldest first."""
-    marks: Marks
     ghosts: Ghosts
     """Ghost drawn under the session, or being read."""
     plots: Band
@@ -166,7 +71,7 @@ class Actions(Screen[None]):
             self.ghosts.shown,
             self.ghosts.reading,
             self.overlay.of(self.session.state.flows.get(self.shown.selected or "")),
-            self.marks.notice or self.sent,
+            self.notice,
             stroke=self.appearance.stroke,
             keys=self.appearance.keymap,
             colourless=self.appearance.no_color,
@@ -178,6 +83,11 @@ class Actions(Screen[None]):
             guided=self.guided,
             known=self._known,
         )
+
+    @property
+    def notice(self) -> str:
+        """Notice about the current action; usually empty."""
+        return self.sent
 
     @property
     def predicted(self) -> tuple[str, float, float] | None:

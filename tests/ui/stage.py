@@ -39,13 +39,6 @@ class Lab:
         self.sent.append(command)
 
 
-class NoMarks:
-    """The marks of a screen without any."""
-
-    def offers(self) -> tuple[()]:
-        return ()
-
-
 class NoPlots:
     """The plots of a screen without any."""
 
@@ -85,7 +78,6 @@ class Backdrop(Screen[None]):
         super().__init__()
         self.session = Lab(state)
         self.done: list[str] = []
-        self.marks = NoMarks()
         self.plots = NoPlots()
         self.view = None
 
@@ -96,6 +88,9 @@ class Backdrop(Screen[None]):
         self.session.send(command)
 
     def undo_offers(self) -> tuple[()]:
+        return ()
+
+    def mark_offers(self) -> tuple[()]:
         return ()
 
     def ghost_offers(self) -> tuple[()]:
