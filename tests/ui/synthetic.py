@@ -8,42 +8,18 @@ from msgspec.structs import replace
 from ccplay.model.base import Command, Event
 from ccplay.model.commands import SetCongestionControl, SetQdisc
 from ccplay.model.events import Applied, Building, Failed, Hello, HostChanged, LinkChanged, Ready
-from ccplay.model.network import Link, Network, Node, Topology
 from ccplay.model.samples import QdiscSamples, Sweep, TcpSamples
 from ccplay.model.values import Feature, LinkSetting, Qdisc
 from ccplay.stream.wire import UnknownEvent
 from ccplay.traffic.flow import FlowStarted, StartFlow
 from ccplay.traffic.ping import PingSample, PingStarted
 from tests.events import CAPABILITIES, HELLO, health, qdisc, tcp
+from tests.ui.hand_made import dumbbell
 
 RATE = 10_000_000
 BASE_US = 20_000
 LIMIT = 100
 MSS = 1448
-
-
-def network(pairs: int) -> Network:
-    """Return a dumbbell with this number of pairs of hosts."""
-    nodes = [Node(name="r1", role="router", address="10.9.0.1")]
-    nodes.append(Node(name="r2", role="router", address="10.9.0.2"))
-    links = [
-        Link(name="r1->r2", src="r1", dst="r2", interface="r1-r2"),
-        Link(name="r2->r1", src="r2", dst="r1", interface="r2-r1"),
-    ]
-    for number in range(1, pairs + 1):
-        for host, router, role in (
-            (f"s{number}", "r1", "sender"),
-            (f"d{number}", "r2", "receiver"),
-        ):
-            nodes.append(Node(name=host, role=role, address=f"10.{number}.0.1"))
-            for src, dst in ((host, router), (router, host)):
-                links.append(Link(name=f"{src}->{dst}", src=src, dst=dst, interface=f"{src}-{dst}"))
-    return Network(
-        topology=Topology(kind="dumbbell", pairs=pairs),
-        nodes=nodes,
-        links=links,
-        bottlenecks=["r1->r2", "r2->r1"],
-    )
 
 
 def hello(pairs: int, hz: float) -> Hello:
@@ -55,7 +31,7 @@ def hello(pairs: int, hz: float) -> Hello:
         qdiscs=_features("pfifo", "bfifo", "tbf"),
         delay_engines=_features("delay line"),
     )
-    of_lab = {"capabilities": known, "network": network(pairs)}
+    of_lab = {"capabilities": known, "network": dumbbell(pairs)}
     return replace(HELLO, format=1, wall_time=1.7e9, sample_hz=hz, **of_lab)
 
 
