@@ -362,11 +362,7 @@ class _Cells:
 
     def _names(self) -> None:
         view = self._view
-        hosts: dict[str, list[Run]] = {}
-        for flow in view.running():
-            glyph = (view.flow_glyph(flow.name), f"bold {view.flow_ink(flow.name)}")
-            for host in (flow.src, flow.dst):
-                hosts.setdefault(host, []).append(glyph)
+        hosts = network_panel.flows_by_host(view)
         for name, (x, y) in self._made.names.items():
             lit = name in self._on_path
             ink = self._path_ink if lit else f"bold {view.ink('text')}"
@@ -374,10 +370,7 @@ class _Cells:
                 self._cells[x + place, y] = (letter, ink)
             if lit and x:
                 self._cells[x - 1, y] = (view.glyphs.chosen, ink)
-            glyphs = hosts.get(name, [])
-            room = len(name) + 1
-            if len(glyphs) > room:
-                glyphs = [*glyphs[: room - 1], (view.glyphs.ellipsis, view.ink("muted"))]
+            glyphs = network_panel.flow_glyphs(view, hosts.get(name, []), len(name) + 1)
             for place, glyph in enumerate(glyphs):
                 self._cells[x + place, self._made.glyphs[name]] = glyph
 

@@ -135,11 +135,7 @@ def _row(
     room = max(width - name - _COUNT - _GLYPHS - 6, 4)
     shown = link == view.link
     ink = f"bold {view.ink('text')}" if shown else view.ink("text")
-    glyphs: list[Run] = [
-        (view.flow_glyph(each.name), f"bold {view.flow_ink(each.name)}") for each in flows[:_GLYPHS]
-    ]
-    if len(flows) > _GLYPHS:
-        glyphs[-1] = (view.glyphs.ellipsis, view.ink("muted"))
+    glyphs = flow_glyphs(view, flows, _GLYPHS)
     pointer = view.glyphs.chosen if shown else " "
     return [
         (f"{pointer}{link:<{name}} ", ink),
@@ -291,19 +287,23 @@ def _host(view: View, name: str, width: int, *, right: bool) -> list[Run]:
 
 def _glyphs(view: View, name: str, width: int, *, right: bool) -> list[Run]:
     """Return the glyphs of a host's traffic, as many as fit."""
-    # One flow more than fits is enough to know that some are left out.
-    glyphs: list[Run] = [
-        (view.flow_glyph(flow.name), f"bold {view.flow_ink(flow.name)}")
-        for flow in _by_host(view).get(name, [])[: width + 1]
-    ]
-    if len(glyphs) > width > 0:
-        glyphs = [*glyphs[: width - 1], (view.glyphs.ellipsis, view.ink("muted"))]
+    glyphs = flow_glyphs(view, flows_by_host(view).get(name, []), width)
     blank = (" " * (width - len(glyphs)), "")
     return [*glyphs, blank] if right else [blank, *glyphs]
 
 
+def flow_glyphs(view: View, flows: Sequence[Flow], most: int) -> list[Run]:
+    """Return the glyphs of flows; of more than ``most``, an ellipsis stands for the rest."""
+    # One flow more than fits is enough to know that some are left out.
+    shown = flows[: most + 1]
+    glyphs = [(view.flow_glyph(each.name), f"bold {view.flow_ink(each.name)}") for each in shown]
+    if len(glyphs) > most > 0:
+        return [*glyphs[: most - 1], (view.glyphs.ellipsis, view.ink("muted"))]
+    return glyphs
+
+
 @once
-def _by_host(view: View) -> dict[str, list[Flow]]:
+def flows_by_host(view: View) -> dict[str, list[Flow]]:
     """Return the flows that run from or to each host."""
     found: dict[str, list[Flow]] = {}
     for flow in view.running():

@@ -5,7 +5,7 @@ from __future__ import annotations
 import io
 import json
 import math
-from collections.abc import AsyncIterator, Iterator
+from collections.abc import AsyncIterator
 from contextlib import asynccontextmanager
 from pathlib import Path
 from typing import Any
@@ -153,11 +153,8 @@ class Offscreen:
         while True:
             await self._pilot.pause(0)
             waits = has_undrawn_widgets(screen) or self._app.main.emptied
-            if not (waits or any(map(_is_unsettled, self._parts()))):
+            if not (waits or any(map(_is_unsettled, screen.walk_children(Widget, with_self=True)))):
                 return
-
-    def _parts(self) -> Iterator[Any]:
-        yield from self._app.screen.walk_children(with_self=True)
 
 
 def _is_unsettled(part: Widget) -> bool:

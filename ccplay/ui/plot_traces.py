@@ -502,11 +502,10 @@ class Picture(msgspec.Struct, frozen=True):
         """
         return math.floor((t - self.left) / self.width * columns)
 
-    def same_page(self, other: Picture | None) -> bool:
+    def same_page(self, other: Picture) -> bool:
         """Return whether the drawing of ``other`` remains valid, except its newest columns."""
         return (
-            other is not None
-            and (self.left, self.width, self.hint) == (other.left, other.width, other.hint)
+            (self.left, self.width, self.hint) == (other.left, other.width, other.hint)
             and (self.traces, self.counts, self.inks) == (other.traces, other.counts, other.inks)
             and (self.ghost_marks, self.region) == (other.ghost_marks, other.region)
             and (self.glyphs, self.stroke) == (other.glyphs, other.stroke)

@@ -38,26 +38,16 @@ _HEADS = ("congestion state  ", "state  ")
 
 def title(view: View, width: int, *, long: bool = False) -> list[Run]:
     """Return the legend of short columns, or of ``long`` ones."""
+    glyphs, bars = view.glyphs, view.glyphs.bars
+    signs, heads, room = glyphs.ribbon, _HEADS, width
     if long:
-        return _long_title(view, width)
-    words = CA_STATES if width >= _needed(CA_STATES) else _SHORT
-    head = next((each for each in _HEADS if len(each) + _needed(words) <= width), "")
+        signs = (glyphs.ribbon[0], bars[1], glyphs.reduced[0], bars[len(bars) // 2], glyphs.timeout)
+        # One cell stays free, because the title of the events follows.
+        heads, room = _TIMES, width - 1
+    words = CA_STATES if _needed(CA_STATES) <= room else _SHORT
+    head = next((each for each in heads if len(each) + _needed(words) <= room), "")
     row: list[Run] = [(head, f"bold {view.ink('text')}")]
-    for state, word in enumerate(words):
-        row.append((view.glyphs.ribbon[state], view.look.ca_states[state]))
-        row.append((f"{word} ", view.ink("muted")))
-    return row
-
-
-def _long_title(view: View, width: int) -> list[Run]:
-    glyphs, states = view.glyphs, view.look.ca_states
-    bars = glyphs.bars
-    signs = glyphs.ribbon[0], bars[1], glyphs.reduced[0], bars[len(bars) // 2], glyphs.timeout
-    # One cell stays free, because the title of the events follows.
-    words = next((each for each in (CA_STATES, _SHORT) if _needed(each) < width), _SHORT)
-    head = next((each for each in _TIMES if len(each) + _needed(words) < width), "")
-    row: list[Run] = [(head, f"bold {view.ink('text')}")]
-    for sign, word, ink in zip(signs, words, states, strict=True):
+    for sign, word, ink in zip(signs, words, view.look.ca_states, strict=True):
         row += [(sign, ink), (f"{word} ", view.ink("muted"))]
     return row
 

@@ -17,7 +17,7 @@ from ccplay.errors import RecordingError
 from ccplay.model.commands import ChangeMark, Mark, RemoveMark
 from ccplay.model.events import Applied, LinkChanged
 from ccplay.model.network import Network
-from ccplay.plots.subjects import value_at, values_at
+from ccplay.plots.subjects import values_at
 from ccplay.plots.table import GOODPUT
 from ccplay.session.archive import describe_recording
 from ccplay.session.session import Session
@@ -404,10 +404,7 @@ def tracing_problem(state: LabState) -> str:
 
 def goodput(flow: Flow, tick: int) -> float | None:
     """Return the value of the goodput plot at ``tick``, in bits per second."""
-    acked = flow.series["bytes_acked"]
-    if not acked.first <= tick < acked.end:
-        return None
-    return value_at(acked, GOODPUT.variable, acked.timeline.time(tick))
+    return goodputs([flow], tick)[0]
 
 
 def goodputs(flows: Sequence[Flow], tick: int) -> list[float | None]:

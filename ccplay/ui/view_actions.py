@@ -179,21 +179,18 @@ class ListingActions(Actions):
 
     def action_alone(self) -> None:
         """Draw the selected flow alone, or all again."""
-        self.shown.listing = replace(self.shown.listing, alone=not self.shown.listing.alone)
-        self.redraw()
+        self._change_listing(alone=not self.shown.listing.alone)
 
     def action_groups(self) -> None:
         """Group flows by algorithm, or list each flow again."""
-        self.shown.listing = replace(self.shown.listing, grouped=not self.shown.listing.grouped)
-        self.redraw()
+        self._change_listing(grouped=not self.shown.listing.grouped)
 
     def action_stack(self) -> None:
         """Stack rates and classes of a queue, or draw separate lines again."""
-        self.shown.listing = replace(self.shown.listing, stacked=not self.shown.listing.stacked)
+        self._change_listing(stacked=not self.shown.listing.stacked)
         if self.shown.listing.stacked and not self.plots.adds_up(self.view):
             text = "No plot on the screen can be stacked; choose goodput with ctrl+p."
             self.app.notify(text, severity="warning")
-        self.redraw()
 
     def action_sort(self) -> None:
         """Sort the table by its next column."""
@@ -202,17 +199,19 @@ class ListingActions(Actions):
 
     def action_reverse(self) -> None:
         """Reverse the order of the table."""
-        self.shown.listing = replace(self.shown.listing, reverse=not self.shown.listing.reverse)
-        self.redraw()
+        self._change_listing(reverse=not self.shown.listing.reverse)
 
     def action_filter(self) -> None:
         """Open the filter: keys extend it until enter or escape."""
-        self.shown.listing = replace(self.shown.listing, typing=True)
-        self.redraw()
+        self._change_listing(typing=True)
 
     def action_show_all(self) -> None:
         """Clear the filter."""
-        self.shown.listing = replace(self.shown.listing, text="", typing=False)
+        self._change_listing(text="", typing=False)
+
+    def _change_listing(self, **changed: bool | str) -> None:
+        """Draw the flows with a listing that is changed so."""
+        self.shown.listing = replace(self.shown.listing, **changed)
         self.redraw()
 
     def on_key(self, event: events.Key) -> None:
