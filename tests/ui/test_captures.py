@@ -17,7 +17,7 @@ from tests.ui.stage import Stage
 from tests.ui.synthetic import SyntheticSource, stream
 from tests.ui.test_main import live, playing, until
 from tests.ui.test_snapshots import SIZES, SnapCompare
-from tests.ui.view import text_of
+from tests.ui.view import said, text_of
 
 PATH = "/home/me/ccplay-20261121-072539-r1-r2.pcapng"
 STARTED = CaptureStarted(t=19.0, capture="c1", link="r1->r2", path=PATH)
@@ -89,8 +89,7 @@ async def test_what_is_missing_is_reported_with_its_remedy() -> None:
     async with playing(source := live(without_programs())) as (app, pilot):
         await pilot.press("k", "enter")
         assert isinstance(app.screen, CaptureDialog)
-        shown = "\n".join(strip.text for strip in app.screen._compositor.render_strips())
-        assert "apt install tcpdump" in shown
+        assert "apt install tcpdump" in said(app)
         assert source.sent == []
 
 

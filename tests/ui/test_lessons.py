@@ -25,7 +25,7 @@ from ccplay.ui.plot_canvas import Canvas
 from tests.ui.synthetic import SyntheticSource, stream
 from tests.ui.test_main import until
 from tests.ui.test_watching import watching
-from tests.ui.view import text_of
+from tests.ui.view import said, text_of
 from tests.unit.lesson.test_reading import HEAD, PAGES
 
 THIRD = """
@@ -73,11 +73,6 @@ async def taking(
             yield app, pilot, leader
     finally:
         audience.close()
-
-
-def said(app: CcplayApp) -> str:
-    """Return the text on the screen."""
-    return "\n".join(strip.text for strip in app.screen._compositor.render_strips())
 
 
 def run_over(turn: PageState) -> None:

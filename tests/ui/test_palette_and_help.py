@@ -25,6 +25,7 @@ from ccplay.ui.palette import Palette, entries, typed
 from tests.ui.hand_made import lab
 from tests.ui.stage import Stage
 from tests.ui.test_main import DEADLINE_S, until
+from tests.ui.view import said
 
 
 def commands(state: LabState) -> dict[str, Command]:
@@ -206,11 +207,6 @@ def test_actions_belong_to_groups(action: str, group: str) -> None:
     assert group in GROUPS
 
 
-def words_of(app: Stage) -> str:
-    """Return the text on the screen."""
-    return "\n".join(strip.text for strip in app.screen._compositor.render_strips())
-
-
 @pytest.mark.parametrize("size", [(80, 24), (200, 55)])
 async def test_the_help_opens_on_the_keys_that_matter_and_leads_to_every_other(
     size: tuple[int, int],
@@ -225,7 +221,7 @@ async def test_the_help_opens_on_the_keys_that_matter_and_leads_to_every_other(
         await pilot.pause()
         page = app.screen
         assert isinstance(page, HelpScreen)
-        first = words_of(app)
+        first = said(app)
         for meaning in [meaning for _, meaning in page._essentials()]:
             assert meaning in first
         assert len(page._essentials()) == MOST_ESSENTIALS
@@ -236,8 +232,8 @@ async def test_the_help_opens_on_the_keys_that_matter_and_leads_to_every_other(
             assert f"{digit}  {subject}" in first
             await pilot.press(str(digit))
             await pilot.pause()
-            assert subject in words_of(app)
-            assert lines[0][1][:40] in words_of(app)
+            assert subject in said(app)
+            assert lines[0][1][:40] in said(app)
             await pilot.press("0")
         await pilot.press("9", "escape")
         await pilot.pause()
@@ -249,7 +245,7 @@ async def test_the_help_scrolls_to_its_end_on_a_small_screen() -> None:
     async with app.run_test(size=(80, 24)) as pilot:
         await pilot.press("question_mark", "5", "end")
         await pilot.pause()
-        shown = words_of(app)
+        shown = said(app)
         assert "earlier run, dimmed" in shown
         assert shown.isascii()
 

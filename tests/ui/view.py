@@ -1,7 +1,16 @@
 """Reads the screen as text, and shows another moment."""
 
+from typing import Any
+
+from textual.app import App
+
 from ccplay.ui.app import CcplayApp
 from ccplay.ui.cells import Sheet
+
+
+def said(app: App[Any]) -> str:
+    """Return the text on the screen."""
+    return "\n".join(strip.text for strip in app.screen._compositor.render_strips())
 
 
 def text_of(app: CcplayApp, part: str) -> str:
