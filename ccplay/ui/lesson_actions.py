@@ -115,7 +115,7 @@ class LessonActions(LookActions):
 
     def _take_look(self, leader: Leader) -> None:
         """Apply a page's view of plots and queue when it opens; select its traffic once started."""
-        look, number = leader.look, leader.at + 1
+        look, number = leader.course.page.look, leader.course.at + 1
         network = self.view.network
         if self._page[0] != number and network is not None:
             self._page = (number, "")

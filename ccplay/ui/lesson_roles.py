@@ -8,7 +8,7 @@ from typing import TYPE_CHECKING, Literal, TypeAlias
 from msgspec.structs import replace
 
 from ccplay.lesson.course import TakenLesson, measured_lines, right_answers
-from ccplay.scenario.values import LessonPage, PageLook
+from ccplay.scenario.values import LessonPage
 from ccplay.session.session import Session
 from ccplay.share.frames import Board, Votes
 
@@ -131,11 +131,6 @@ class Leader:
         return self
 
     @property
-    def at(self) -> int:
-        """Index of the open page."""
-        return self.course.at
-
-    @property
     def question(self) -> int:
         """Number of the open question, which every vote contains."""
         return self._rounds[self.course.at] * _ROUND + self.course.at + 1
@@ -164,11 +159,6 @@ class Leader:
     def voters(self) -> int:
         """Number of votes on this page's question."""
         return self.votes.voters if self.votes is not None else 0
-
-    @property
-    def look(self) -> PageLook:
-        """View of the network that the page asks for."""
-        return self.course.page.look
 
     @property
     def revealed_until(self) -> float | None:

@@ -27,27 +27,10 @@ _DECADES = 4
 """Largest number of powers of ten on a logarithmic axis."""
 
 _TIME_STEPS = (
-    0.01,
-    0.02,
-    0.05,
-    0.1,
-    0.2,
-    0.5,
-    1,
-    2,
-    5,
-    10,
-    15,
-    30,
-    60,
-    120,
-    300,
-    600,
-    900,
-    1800,
-    3600,
-    7200,
+    *(0.01, 0.02, 0.05, 0.1, 0.2, 0.5, 1, 2, 5, 10, 15, 30),
+    *(60, 120, 300, 600, 900, 1800, 3600, 7200),
 )
+"""Distances in seconds between two labels of the time axis."""
 
 
 class Scale:
