@@ -437,8 +437,9 @@ class Stepper(Widget, can_focus=True):
     def on_key(self, event: Key) -> None:
         """Step with arrow keys and space; a letter or digit selects the next value that matches.
 
-        A value matches if one of its words or numbers begins with the key. This is not done by
-        bindings, because they would act on whichever control has the focus by then.
+        A value matches if one of its words or numbers begins with the key: ``s12`` with ``s`` and
+        with ``1``. This is not done by bindings, because they would act on whichever control has
+        the focus by then.
         """
         if event.key in _STEPS:
             event.stop()
@@ -446,9 +447,10 @@ class Stepper(Widget, can_focus=True):
         if event.character is None or not event.character.isalnum():
             return
         event.stop()
-        count = len(self.values)
+        count, typed = len(self.values), event.character.lower()
         for at in ((self.index + step) % count for step in range(1, count)):
-            if event.character.lower() in _initials(self.values[at][1]):
+            words = re.findall(r"[^\W\d]+|\d+", self.values[at][1].lower())
+            if any(word.startswith(typed) for word in words):
                 self.index = at
                 return
 
@@ -466,11 +468,6 @@ class Stepper(Widget, can_focus=True):
         place = f"  {self.index + 1} of {len(self.values)}"
         muted = "" if self.has_focus else "$text-muted"
         return Content.assemble((f"{left} ", muted), text, (f" {right}{place}", muted))
-
-
-def _initials(text: str) -> set[str]:
-    """Return the first characters of a text's words and numbers: ``s`` and ``1`` of ``s12``."""
-    return {each[0].lower() for each in re.findall(r"[^\W\d]+|\d+", text)}
 
 
 # --- the base of all dialogs: a box over the screen that returns one answer, usually a command ----

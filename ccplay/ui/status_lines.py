@@ -8,9 +8,10 @@ from textwrap import wrap
 
 from ccplay.analysis.results import Checkpoint
 from ccplay.analysis.summary import Receiver, Second
-from ccplay.model.events import Health, LinkChanged
+from ccplay.model.events import Health
 from ccplay.model.moving import show_trace
 from ccplay.model.topologies import describe_topology
+from ccplay.model.values import LinkSetting
 from ccplay.model.wording import describe_qdisc
 from ccplay.traffic.base import LogEntry
 from ccplay.traffic.connections import Flow
@@ -49,18 +50,11 @@ def header(view: View, width: int) -> list[Row]:
 
 
 def _setup(view: View, width: int) -> str:
+    """Return topology, and rate, delay and queue of the shown link as far as they are set."""
     if view.network is None:
         return ""
     words = [describe_topology(view.network.topology)]
-    if view.setting is not None:
-        words += describe_setting(view.setting)
-    return whole_items(words, f" {view.glyphs.separator} ", width)
-
-
-def describe_setting(change: LinkChanged) -> list[str]:
-    """Return a link's rate, delay and queue as short texts, without those that are not set."""
-    setting = change.setting
-    words = []
+    setting = view.setting.setting if view.setting is not None else LinkSetting()
     if setting.trace:
         words.append(show_trace(setting.trace))
     if setting.rate and not setting.is_paced:
@@ -69,7 +63,7 @@ def describe_setting(change: LinkChanged) -> list[str]:
         words.append(format_time_us(setting.delay_us))
     if setting.qdisc is not None:
         words.append(describe_qdisc(setting.qdisc))
-    return words
+    return whole_items(words, f" {view.glyphs.separator} ", width)
 
 
 def _clock(view: View) -> list[Run]:
