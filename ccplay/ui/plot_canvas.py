@@ -312,9 +312,6 @@ def _brief(count: float) -> str:
 
 # --- the canvas of a plot over time, which fills to the right and repaints only changed cells -----
 
-_LANES = 12
-"""Distance in columns between two glyphs of a trace."""
-
 _SHORT = 8
 """Height of the area divided by the height of a ghost's marks."""
 
@@ -535,7 +532,7 @@ class Canvas(Sheet):
                 brush.shade(each.shade, band, x, behind)
             brush.draw(pen, pair, x, column, band)
             at_head = x == head and not pen.quiet
-            if pen.glyph and (at_head or x % _LANES == pen.lane or pen.style == "signs"):
+            if pen.glyph and (at_head or x % plot_traces.LANES == pen.lane or pen.style == "signs"):
                 level = next(value for value in reversed(stroke.levels[here]) if value is not None)
                 if level <= self.scale.top:
                     column.sign(

@@ -15,7 +15,7 @@ from ccplay.state.lab_state import LabState
 from ccplay.state.samples import Queue
 from ccplay.traffic.connections import Flow
 from ccplay.ui.cells import Run
-from ccplay.ui.plot_traces import DotTrace, Pen, PlotTrace, SeriesTrace, Span
+from ccplay.ui.plot_traces import LANES, DotTrace, Pen, PlotTrace, SeriesTrace, Span
 from ccplay.ui.view import Ghost, View
 
 # --- traces derived from others: shifted in time, of a group of flows, or stacked -----------------
@@ -216,7 +216,7 @@ def flow_traces(
             flow_ink(view, flow.name),
             "sparse",
             glyph=flow_glyph(view, flow.name),
-            lane=(flow_number(view, flow.name) * 5 + 2) % 12,
+            lane=(flow_number(view, flow.name) * 5 + 2) % LANES,
             ascii=view.glyphs.ghost,
             under=True,
         )

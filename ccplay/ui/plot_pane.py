@@ -33,9 +33,6 @@ from ccplay.ui.view import View, once
 
 # --- theory in the cwnd plot: CUBIC's W(t) and Reno's line for the selected flow, with names ------
 
-_WIDE = 36
-"""Smallest width in columns of a title with room for values of theory."""
-
 
 class Overlay:
     """The theory of each flow so far, and whether it is drawn."""
@@ -73,7 +70,7 @@ def theory_values(view: View, width: int) -> list[Run]:
     runs = []
     for name, series, ink in _lines(view):
         value = series.at(view.tick)
-        number = f" {value:.0f}" if value is not None and width >= _WIDE else ""
+        number = f" {value:.0f}" if value is not None and width >= WIDE else ""
         runs.append((f" {name}{number}", ink))
     return runs
 
@@ -380,7 +377,9 @@ def _in_window(view: View, series: Series) -> bool:
 # --- the title line of a plot: its name, its unit, and its values at the moment shown -------------
 
 NARROW, WIDE = 30, 36
-"""Smallest widths of a title in columns at which units, and all words, are spelled out."""
+"""Smallest widths of a title in columns at which units, and all words, are spelled out.
+
+``WIDE`` ones have room for values of theory, too."""
 
 _PER_ACK = " per ACK"
 """Words after the unit while each ACK is drawn."""

@@ -24,7 +24,7 @@ from ccplay.ui.view import View
 # --- all plots that the screen offers, in order, and those that it shows --------------------------
 
 PANES: dict[str, Pane] = {name: Pane(plot) for name, plot in PLOTS.items() if plot.on_screen}
-"""Panes by name; ``own_values`` makes those for own values of algorithms and queues."""
+"""Panes by name; ``plot_pane.pane`` makes those for own values of algorithms and queues."""
 
 DEFAULT = (CWND.name, QUEUE.name, RTT.name)
 """Plots shown from left to right if the user has chosen none."""

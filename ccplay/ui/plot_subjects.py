@@ -18,13 +18,10 @@ from ccplay.traffic.plot import Line
 from ccplay.ui import lineup, plot_ghosts
 from ccplay.ui.cells import Run
 from ccplay.ui.plot_ghosts import GroupTrace, ShiftedTrace, stacked
-from ccplay.ui.plot_traces import DotTrace, Pen, PlotTrace, RateTrace, SeriesTrace, short
+from ccplay.ui.plot_traces import LANES, DotTrace, Pen, PlotTrace, RateTrace, SeriesTrace, short
 from ccplay.ui.view import LINGER_S, View, is_running
 
 # --- values of variables on the axes of plots: their series, and their texts in titles ------------
-
-LANES = 12
-"""Distance in columns between two glyphs of a trace; its lane is one of these columns."""
 
 _SHORT_FROM = 1e7
 """Smallest value that is abbreviated, because so many digits can't be read at a glance."""

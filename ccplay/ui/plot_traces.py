@@ -166,8 +166,11 @@ LineKind: TypeAlias = Literal["solid", "dashed", "dotted", "dash-dot"]
 LINE_KINDS: tuple[LineKind, ...] = get_args(LineKind)
 """Dash patterns of flows; they repeat, with other glyphs."""
 
-_HOLD = 3.5
+HOLD = 3.5
 """Number of sampling intervals for which a value holds before there is a gap."""
+
+LANES = 12
+"""Distance in columns between two glyphs of a trace; its lane is one of these columns."""
 
 _LEAST_S = 0.1
 """Shortest time in seconds over which a rate is computed; single ACKs would look like peaks."""
@@ -288,7 +291,7 @@ class SeriesTrace(PlotTrace, frozen=True):
     def _extend_start(self, tick: int, edge: float) -> int:
         """Return the tick before a slice if its value still holds at the slice's edge."""
         timeline, before = self.series.timeline, tick - 1
-        stands = before >= timeline.first and timeline.time(before) > edge - _HOLD * self.interval
+        stands = before >= timeline.first and timeline.time(before) > edge - HOLD * self.interval
         return before if stands else tick
 
     def _meant(self, before: int, start: int, end: int) -> Span | None:

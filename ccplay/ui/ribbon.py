@@ -20,11 +20,8 @@ from ccplay.traffic.connections import AckTrace, Flow
 from ccplay.ui import lineup
 from ccplay.ui.cells import Row, Run, abbreviated, fit
 from ccplay.ui.plot_canvas import GUTTER
-from ccplay.ui.plot_traces import is_long
+from ccplay.ui.plot_traces import HOLD, is_long
 from ccplay.ui.view import View
-
-_HOLD = 3.5
-"""Number of sampling intervals for which a sample holds, as in the plots."""
 
 _CWR, _LOSS = 2, 4
 """Numbers of the congestion states CWR and Loss in the kernel."""
@@ -175,7 +172,7 @@ def _before(series: Series, tick: int, edge: float, interval: float) -> tuple[fl
     last = tick - 1
     if (
         not series.first <= last < series.end
-        or series.timeline.time(last) <= edge - _HOLD * interval
+        or series.timeline.time(last) <= edge - HOLD * interval
     ):
         return None
     return series.extremes(last, tick)
