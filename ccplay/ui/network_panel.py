@@ -252,15 +252,12 @@ def _side(
 
 
 def _branch(view: View, line: int, ends: tuple[int, int, int], host: bool, right: bool) -> str:
+    """Return a line's part of the tree: an arm to the link, a joint, and an arm to the host."""
     glyphs = view.glyphs
     first, last, trunk = ends
-    arm = glyphs.horizontal
-    up, down = first < line, line < last
-    outer, inner = host, line == trunk
-    inside = first <= line <= last or inner
-    if not inside:
+    if not first <= line <= last and line != trunk:
         return "   "
-    key = (outer, inner, up and line <= max(last, trunk), down)
+    # By whether the line has an arm to a host, one to the link, and branches above and below.
     joints = {
         (True, True, False, False): glyphs.horizontal,
         (True, False, False, True): glyphs.top_left if right else glyphs.top_right,
@@ -272,8 +269,10 @@ def _branch(view: View, line: int, ends: tuple[int, int, int], host: bool, right
         (True, True, True, False): glyphs.tee_up,
         (True, True, True, True): glyphs.cross,
     }
+    key = (host, line == trunk, first < line, line < last)
     joint = joints.get(key, glyphs.vertical)
-    near, far = (arm if inner else " "), (arm if outer else " ")
+    near = glyphs.horizontal if line == trunk else " "
+    far = glyphs.horizontal if host else " "
     return near + joint + far if right else far + joint + near
 
 
