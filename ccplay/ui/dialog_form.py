@@ -9,7 +9,7 @@ from textwrap import wrap
 from typing import Any, ClassVar, Generic, TypeVar
 
 import msgspec
-from textual import events
+from textual import events, on
 from textual.app import ComposeResult
 from textual.binding import Binding, BindingType
 from textual.containers import VerticalScroll
@@ -551,13 +551,10 @@ class Question(Modal[Answer | None], Generic[Answer]):
         for row in self.query(LabelledRow):
             row.named = row is event.widget.parent
 
-    def on_option_list_option_selected(self, event: OptionList.OptionSelected) -> None:
-        """Accept the answer when enter is pressed on a line."""
-        event.stop()
-        self.action_do()
-
-    def on_input_submitted(self, event: Input.Submitted) -> None:
-        """Accept the answer when enter is pressed in a field."""
+    @on(OptionList.OptionSelected)
+    @on(Input.Submitted)
+    def accept(self, event: Message) -> None:
+        """Accept the answer when enter is pressed on a line or in a field."""
         event.stop()
         self.action_do()
 
