@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable, Sequence
+from collections.abc import Sequence
 from itertools import pairwise
 from typing import ClassVar
 
@@ -12,10 +12,20 @@ from ccplay.model.series import Series
 from ccplay.model.variables import Variable
 from ccplay.plots.subjects import owners, series_of
 from ccplay.state.lab_state import LabState
-from ccplay.state.samples import Queue
+from ccplay.traffic import KINDS
 from ccplay.traffic.connections import Flow
 from ccplay.ui.cells import Run
-from ccplay.ui.plot_traces import LANES, DotTrace, Pen, PlotTrace, SeriesTrace, Span
+from ccplay.ui.plot_traces import (
+    LANES,
+    DotTrace,
+    Pen,
+    PlotTrace,
+    SeriesTrace,
+    Span,
+    trace_of,
+    value_on_axis,
+    write,
+)
 from ccplay.ui.view import Ghost, View
 
 # --- traces derived from others: shifted in time, of a group of flows, or stacked -----------------
@@ -203,15 +213,15 @@ def flow_cc(view: View, flow: Flow) -> str:
     return ghost.state.cc_at(flow, view.t - shift) if ghost and shift is not None else ""
 
 
-def flow_traces(
-    view: View, trace: Callable[[Flow, Pen, float], PlotTrace | None]
-) -> list[ShiftedTrace]:
-    """Return the traces that ``trace`` makes of the ghost's flows."""
+def flow_traces(view: View, variable: Variable, factor: float) -> list[ShiftedTrace]:
+    """Return the traces of the ghost's flows."""
     ghost, shift = view.ghost, view.shift
     if ghost is None or shift is None:
         return []
     found = []
     for flow in _flows(view, ghost, shift):
+        if (series := series_of(flow, variable)) is None:
+            continue
         pen = Pen(
             flow_ink(view, flow.name),
             "sparse",
@@ -220,9 +230,20 @@ def flow_traces(
             ascii=view.glyphs.ghost,
             under=True,
         )
-        if (drawn := trace(flow, pen, _interval(ghost.state))) is not None:
-            found.append(ShiftedTrace(drawn, shift, ghost.first, ghost.last))
+        trace = trace_of(series, variable, pen, factor, _interval(ghost.state))
+        found.append(ShiftedTrace(trace, shift, ghost.first, ghost.last))
     return found
+
+
+def flow_values(view: View, variable: Variable, factor: float) -> list[Run]:
+    """Return the values of the ghost's flows at the moment shown."""
+    runs, t = [], view.t - (view.shift or 0.0)
+    for flow, _ in sorted(view.ghosts(), key=lambda pair: pair[0].name != view.shown.selected):
+        value = value_on_axis(series_of(flow, variable), variable, t, factor)
+        if value is not None:
+            sign = view.glyphs.ghost + flow_glyph(view, flow.name)
+            runs.append((f" {sign} {write(variable, value)}", view.ink("muted")))
+    return runs
 
 
 def variables(view: View) -> dict[str, list[Series]]:
@@ -253,12 +274,12 @@ def marks(view: View) -> tuple[float, ...]:
     )
 
 
-def answers(view: View, variable: Variable, ink: str, factor: float) -> list[ShiftedTrace]:
-    """Return the traces of single measurements of the ghost's traffic, times a factor."""
-    ghost, shift = view.ghost, view.shift
-    if ghost is None or shift is None:
+def answer_traces(view: View, variable: Variable, factor: float) -> list[ShiftedTrace]:
+    """Return the traces of single measurements; none of traffic that fills queues."""
+    ghost, shift, kind = view.ghost, view.shift, KINDS[variable.subject or ""]
+    if ghost is None or shift is None or kind.fills:
         return []
-    pen = Pen(view.ghost_ink(ink), "signs", glyph=view.glyphs.answer, under=True)
+    pen = Pen(view.ghost_ink(kind.ink), "signs", glyph=view.glyphs.answer, under=True)
     every = (series_of(each, variable) for each in owners(ghost.state, variable))
     return [
         ShiftedTrace(DotTrace(series, pen, factor), shift, ghost.first, ghost.last)
@@ -267,37 +288,26 @@ def answers(view: View, variable: Variable, ink: str, factor: float) -> list[Shi
     ]
 
 
-def queue(view: View, field: str, factor: float) -> list[ShiftedTrace]:
-    """Return one of ``QUEUE_SERIES`` of the ghost's queue as a trace, times a factor."""
+def queue_traces(view: View, variable: Variable, factor: float) -> list[ShiftedTrace]:
+    """Return the trace of the ghost's queue, if the variable is sampled."""
     ghost, shift = view.ghost, view.shift
-    if ghost is None or shift is None or (found := _queue(view, ghost)) is None:
+    if ghost is None or shift is None or (series := _queue(view, ghost, variable)) is None:
         return []
     pen = Pen(view.ghost_ink("queue"), "sparse", ascii=view.glyphs.ghost, under=True)
-    trace = SeriesTrace(found.series[field], pen, factor, _interval(ghost.state))
+    trace = SeriesTrace(series, pen, factor, _interval(ghost.state))
     return [ShiftedTrace(trace, shift, ghost.first, ghost.last)]
 
 
-def values(
-    view: View, value: Callable[[Flow, float], float | None], write: Callable[[float], str]
-) -> list[Run]:
-    """Return ``value`` of the ghost's flows at the moment shown, formatted by ``write``."""
-    runs, t = [], view.t - (view.shift or 0.0)
-    for flow, _ in sorted(view.ghosts(), key=lambda pair: pair[0].name != view.shown.selected):
-        if (number := value(flow, t)) is not None:
-            sign = view.glyphs.ghost + flow_glyph(view, flow.name)
-            runs.append((f" {sign} {write(number)}", view.ink("muted")))
-    return runs
-
-
-def queue_value(view: View, field: str) -> float | None:
-    """Return one of ``QUEUE_SERIES`` of the ghost's queue at the moment shown, as a number."""
+def queue_values(view: View, variable: Variable, factor: float) -> list[Run]:
+    """Return the value of the ghost's queue at the moment shown, if the variable is sampled."""
     ghost, shift = view.ghost, view.shift
-    if ghost is None or shift is None or (found := _queue(view, ghost)) is None:
-        return None
+    if ghost is None or shift is None or (series := _queue(view, ghost, variable)) is None:
+        return []
     t = view.t - shift
-    if not ghost.first <= t <= ghost.last:
-        return None
-    return found.series[field].at(ghost.state.sweeps.before_or_at(t))
+    value = series.at(ghost.state.sweeps.before_or_at(t))
+    if value is None or not ghost.first <= t <= ghost.last:
+        return []
+    return [(f" {view.glyphs.ghost} {write(variable, value * factor)}", view.ink("muted"))]
 
 
 def legend(view: View, width: int) -> list[Run]:
@@ -329,13 +339,15 @@ def _flows(view: View, ghost: Ghost, shift: float) -> list[Flow]:
     return sorted(found, key=lambda each: each.name == view.shown.selected)
 
 
-def _queue(view: View, ghost: Ghost) -> Queue | None:
-    """Return the ghost's queue of the same name, else that at the same index."""
-    if view.link in ghost.state.queues:
-        return ghost.state.queues[view.link]
-    hello = ghost.state.hello
-    link = view.observed_in(hello.network if hello else None)
-    return ghost.state.queues.get(link or "")
+def _queue(view: View, ghost: Ghost, variable: Variable) -> Series | None:
+    """Return the samples of the ghost's queue of the same name, else of that at the same index."""
+    if variable.subject is None or variable.rate is not None:
+        return None
+    state, link = ghost.state, view.link
+    if link not in state.queues:
+        link = view.observed_in(state.hello.network if state.hello else None)
+    found = state.queues.get(link or "")
+    return None if found is None else found.series[variable.name]
 
 
 def _interval(state: LabState) -> float:

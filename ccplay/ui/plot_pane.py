@@ -19,7 +19,7 @@ from ccplay.traffic.plot import Line, Plot, Setting, of_variable
 from ccplay.ui import lineup, plot_ghosts
 from ccplay.ui.cells import Row, Run, length
 from ccplay.ui.plot_ghosts import ShiftedTrace
-from ccplay.ui.plot_subjects import drawer, flow_trace, in_bytes, link_queues, values_of, write
+from ccplay.ui.plot_subjects import drawer, flow_trace, in_bytes, link_queues, values_of
 from ccplay.ui.plot_traces import (
     AxisInks,
     CountTrace,
@@ -28,6 +28,7 @@ from ccplay.ui.plot_traces import (
     PlotTrace,
     SeriesTrace,
     StepTrace,
+    write,
 )
 from ccplay.ui.view import View, once
 

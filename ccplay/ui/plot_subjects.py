@@ -6,11 +6,9 @@ from collections.abc import Callable, Iterable, Mapping, Sequence
 
 import msgspec
 
-from ccplay.analysis.trust import credible
-from ccplay.model.series import Series
 from ccplay.model.variables import Subject, Variable
 from ccplay.plots.levels import counts_bytes
-from ccplay.plots.subjects import owners, per_second, series_of, value_at, values_at
+from ccplay.plots.subjects import owners, series_of, values_at
 from ccplay.state.samples import Queue
 from ccplay.traffic import KINDS
 from ccplay.traffic.connections import Flow
@@ -18,25 +16,17 @@ from ccplay.traffic.plot import Line
 from ccplay.ui import lineup, plot_ghosts
 from ccplay.ui.cells import Run
 from ccplay.ui.plot_ghosts import GroupTrace, ShiftedTrace, stacked
-from ccplay.ui.plot_traces import LANES, DotTrace, Pen, PlotTrace, RateTrace, SeriesTrace, short
+from ccplay.ui.plot_traces import (
+    LANES,
+    DotTrace,
+    Pen,
+    PlotTrace,
+    SeriesTrace,
+    trace_of,
+    value_on_axis,
+    write,
+)
 from ccplay.ui.view import LINGER_S, View, is_running
-
-# --- values of variables on the axes of plots: their series, and their texts in titles ------------
-
-_SHORT_FROM = 1e7
-"""Smallest value that is abbreviated, because so many digits can't be read at a glance."""
-
-
-def write(variable: Variable, value: float) -> str:
-    """Return a value on the axis of a variable as text for a title."""
-    return short(value) if value >= _SHORT_FROM else variable.write(value)
-
-
-def at(series: Series | None, variable: Variable, t: float, factor: float) -> float | None:
-    """Return a variable at ``t``, times a factor; None if it is unknown."""
-    value = None if series is None else value_at(series, variable, t)
-    return None if value is None else value * factor
-
 
 # --- the traces of flows, singly, stacked or in groups, and their values in titles ----------------
 
@@ -61,24 +51,7 @@ def flow_trace(
     if series is None:
         return None
     exact = flow.trace.series.get(variable.name) if flow.trace is not None else None
-    return _trace_of(series, variable, pen, factor, view.interval, scaled=scaled, exact=exact)
-
-
-def _trace_of(
-    series: Series,
-    variable: Variable,
-    pen: Pen,
-    factor: float,
-    interval: float,
-    *,
-    scaled: bool = True,
-    exact: Series | None = None,
-) -> PlotTrace:
-    """Return the trace of a sampled variable; a rate has neither ``scaled`` nor ``exact``."""
-    if variable.rate is not None:
-        return RateTrace(series, pen, factor * per_second(variable), variable.rate.over_s)
-    most = credible(variable.name)
-    return SeriesTrace(series, pen, factor, interval, scaled=scaled, most=most, exact=exact)
+    return trace_of(series, variable, pen, factor, view.interval, scaled=scaled, exact=exact)
 
 
 def traces(view: View, line: Line, factor: float) -> list[PlotTrace]:
@@ -172,25 +145,6 @@ def _group_runs(
     return runs
 
 
-def ghosts(view: View, variable: Variable, factor: float) -> list[ShiftedTrace]:
-    """Return the traces of the ghost's flows."""
-
-    def trace(flow: Flow, pen: Pen, interval: float) -> PlotTrace | None:
-        series = series_of(flow, variable)
-        return None if series is None else _trace_of(series, variable, pen, factor, interval)
-
-    return plot_ghosts.flow_traces(view, trace)
-
-
-def ghost_values(view: View, variable: Variable, factor: float) -> list[Run]:
-    """Return the values of the ghost's flows at the moment shown."""
-    return plot_ghosts.values(
-        view,
-        lambda flow, t: at(series_of(flow, variable), variable, t, factor),
-        lambda value: write(variable, value),
-    )
-
-
 # --- the traces of a plot's lines, subject by subject, and their values in its title --------------
 
 _COUNTED_S = 0.4
@@ -246,7 +200,8 @@ def _queue_traces(view: View, line: Line, factor: float) -> list[PlotTrace]:
     stacks = view.shown.listing.stacked and line.adds_up
     classes = _classes(view) if stacks else []
     # With a second curve, shading below the first is more clutter than help.
-    filled = line.style == "area" and not classes and not _queue_ghosts(view, variable, factor)
+    second = plot_ghosts.queue_traces(view, variable, factor)
+    filled = line.style == "area" and not classes and not second
     traces: list[PlotTrace] = []
     for place, queue in enumerate(classes or queues(view, variable)):
         if (series := series_of(queue, variable)) is None:
@@ -259,7 +214,7 @@ def _queue_traces(view: View, line: Line, factor: float) -> list[PlotTrace]:
             lane=place * 5 % LANES,
             ascii=letter or "#",
         )
-        traces.append(_trace_of(series, variable, pen, factor, view.interval))
+        traces.append(trace_of(series, variable, pen, factor, view.interval))
     return [*stacked(traces)] if classes else traces
 
 
@@ -279,25 +234,11 @@ def _queue_runs(view: View, variable: Variable, factor: float) -> list[Run]:
         # The whole queue is first, then each class.
         every += _classes(view)
     for queue in every:
-        if (value := at(series_of(queue, variable), variable, view.t, factor)) is not None:
+        value = value_on_axis(series_of(queue, variable), variable, view.t, factor)
+        if value is not None:
             text = f"{_class(queue)} {write(variable, value)}".lstrip()
             runs.append((f" {text}", f"bold {view.ink('queue')}"))
     return runs
-
-
-def _queue_ghosts(view: View, variable: Variable, factor: float) -> list[ShiftedTrace]:
-    if variable.subject is None or variable.rate is not None:
-        return []
-    return plot_ghosts.queue(view, variable.name, factor)
-
-
-def _queue_ghost_values(view: View, variable: Variable, factor: float) -> list[Run]:
-    if variable.subject is None or variable.rate is not None:
-        return []
-    value = plot_ghosts.queue_value(view, variable.name)
-    if value is None:
-        return []
-    return [(f" {view.glyphs.ghost} {write(variable, value * factor)}", view.ink("muted"))]
 
 
 # --- other traffic ------------------------------------------------------------------------------
@@ -327,30 +268,25 @@ def _other_runs(view: View, variable: Variable, factor: float) -> list[Run]:
         (f" {each.name if kind.fills else kind.word} {write(variable, value)}", ink)
         for each in view.state.traffic.values()
         if each.kind == kind.name and is_running(each, view.t, 0.0 if kind.fills else LINGER_S)
-        if (value := at(series_of(each, variable), variable, view.t, factor)) is not None
+        if (value := value_on_axis(series_of(each, variable), variable, view.t, factor)) is not None
     ]
-
-
-def _other_ghosts(view: View, variable: Variable, factor: float) -> list[ShiftedTrace]:
-    kind = KINDS[variable.subject or ""]
-    return [] if kind.fills else plot_ghosts.answers(view, variable, kind.ink, factor)
 
 
 # --- what algorithms and disciplines report -----------------------------------------------------
 
 
 _DRAWERS: Mapping[Subject | None, Drawer] = {
-    "flow": Drawer(traces, runs, ghosts, ghost_values),
-    "queue": Drawer(_queue_traces, _queue_runs, _queue_ghosts, _queue_ghost_values),
+    "flow": Drawer(traces, runs, plot_ghosts.flow_traces, plot_ghosts.flow_values),
+    "queue": Drawer(_queue_traces, _queue_runs, plot_ghosts.queue_traces, plot_ghosts.queue_values),
     None: Drawer(
         lambda *of: [*traces(*of), *_queue_traces(*of)],
         lambda *of: [*runs(*of), *_queue_runs(*of)],
-        ghosts,
-        ghost_values,
+        plot_ghosts.flow_traces,
+        plot_ghosts.flow_values,
     ),
 }
 """Drawers by subject; None stands for any subject that reports a variable of its own."""
-_OTHERS = Drawer(_other_traces, _other_runs, _other_ghosts, lambda *_: [])
+_OTHERS = Drawer(_other_traces, _other_runs, plot_ghosts.answer_traces, lambda *_: [])
 
 
 def drawer(subject: Subject | None) -> Drawer:

@@ -12,7 +12,10 @@ from typing import ClassVar, Literal, TypeAlias, TypeVar, get_args
 import msgspec
 from msgspec.structs import replace
 
+from ccplay.analysis.trust import credible
 from ccplay.model.series import Series
+from ccplay.model.variables import Variable
+from ccplay.plots.subjects import per_second, value_at
 from ccplay.ui.cells import UNICODE, Glyphs
 from ccplay.ui.themes import StrokeName
 from ccplay.units import format_clock
@@ -143,6 +146,20 @@ def short(value: float) -> str:
     if value >= 10 or value == int(value):
         return f"{value:.0f}"
     return f"{value:.1f}" if value >= 1 else f"{value:.2f}".rstrip("0")
+
+
+def write(variable: Variable, value: float) -> str:
+    """Return a value on the axis of a variable as text for a title."""
+    # So many digits can't be read at a glance.
+    return short(value) if value >= 1e7 else variable.write(value)
+
+
+def value_on_axis(
+    series: Series | None, variable: Variable, t: float, factor: float
+) -> float | None:
+    """Return a variable at ``t``, times a factor; None if it is unknown."""
+    value = None if series is None else value_at(series, variable, t)
+    return None if value is None else value * factor
 
 
 # --- the traces of a plot: values over time, each as its span within a slice of time --------------
@@ -368,6 +385,23 @@ def _looks(edges: tuple[float, ...], over_s: float) -> tuple[list[tuple[float, f
         stretches += [(t - over_s, t) for t in ends]
         places.append(len(stretches))
     return stretches, places
+
+
+def trace_of(
+    series: Series,
+    variable: Variable,
+    pen: Pen,
+    factor: float,
+    interval: float,
+    *,
+    scaled: bool = True,
+    exact: Series | None = None,
+) -> PlotTrace:
+    """Return the trace of a sampled variable; a rate has neither ``scaled`` nor ``exact``."""
+    if variable.rate is not None:
+        return RateTrace(series, pen, factor * per_second(variable), variable.rate.over_s)
+    most = credible(variable.name)
+    return SeriesTrace(series, pen, factor, interval, scaled=scaled, most=most, exact=exact)
 
 
 class StepTrace(PlotTrace, frozen=True):
