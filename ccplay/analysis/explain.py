@@ -20,10 +20,8 @@ from ccplay.units import format_clock, format_rate, format_ratio, format_time_us
 
 # --- the values of one flow at one moment, as far as they were measured ---------------------------
 
-_CWR = 2
-"""First congestion state, by number, in which cwnd is being reduced; include/uapi/linux/tcp.h."""
-
-_LOSS = 4
+_DISORDER, _CWR, _RECOVERY, _LOSS = 1, 2, 3, 4
+"""Congestion states as numbered in include/uapi/linux/tcp.h: from CWR on cwnd is being reduced."""
 
 _CUT = 0.9
 """Factor of cwnd between two sweeps below which it counts as reduced."""
@@ -134,7 +132,7 @@ def gather(state: LabState, name: str, t: float) -> Evidence | None:
         ((rate, link) for link in links if (rate := _rate(state, link, t)) is not None),
         default=(None, ""),
     )
-    others = [each for each in _running(state, t) if each is not flow]
+    others = [each for each in state.flows.values() if each is not flow and _runs(each, t)]
     backs = [link.name for path in network.paths(flow.dst, flow.src) for link in path]
     return Evidence(
         flow=name,
@@ -167,22 +165,18 @@ def gather(state: LabState, name: str, t: float) -> Evidence | None:
     )
 
 
-def _running(state: LabState, t: float) -> list[Flow]:
-    return [
-        each
-        for each in state.flows.values()
-        if each.started <= t and (each.ended is None or t < each.ended)
-    ]
+def _runs(each: Traffic, t: float) -> bool:
+    return each.started <= t and (each.ended is None or t < each.ended)
 
 
 def _beside(state: LabState, network: Network, link: str, t: float) -> Iterable[str]:
     """Yield the traffic without a row among flows that can fill a link at ``t``, as words."""
     for each in state.traffic.values():
-        runs = each.started <= t and (each.ended is None or t < each.ended)
-        if not runs or each.name in state.flows or not KINDS[each.kind].fills:
+        kind = KINDS[each.kind]
+        if each.name in state.flows or not kind.fills or not _runs(each, t):
             continue
         if link in _path(network, each):
-            yield f"{KINDS[each.kind].word} {each.name}"
+            yield f"{kind.word} {each.name}"
 
 
 def _path(network: Network, flow: Traffic) -> list[str]:
@@ -323,8 +317,9 @@ def _waiting(state: LabState, network: Network, links: Iterable[str], t: float) 
     rate = drain_at(state, fullest.link, t)
     in_flight = [
         (each.name, count)
-        for each in _running(state, t)
-        if fullest.link in _path(network, each)
+        for each in state.flows.values()
+        if _runs(each, t)
+        and fullest.link in _path(network, each)
         and (count := each.series["unacked"].latest(tick)) is not None
     ]
     return Waiting(
@@ -338,7 +333,14 @@ def _waiting(state: LabState, network: Network, links: Iterable[str], t: float) 
 
 # --- the rules: each returns a sentence that the evidence supports, or nothing --------------------
 
-_DISORDER, _RULES_CWR, _RECOVERY, _RULES_LOSS = 1, 2, 3, 4
+_DOING = {
+    _LOSS: "Loss: a retransmission timeout has expired, and it starts again from a small cwnd",
+    _RECOVERY: "Recovery: it retransmits what was lost and reduces cwnd meanwhile",
+    _CWR: "CWR: congestion was reported without a loss, and it reduces cwnd",
+    _DISORDER: "Disorder: duplicate or selective ACKs arrive; it is not known yet whether packets "
+    "are lost",
+}
+"""What a flow does in each congestion state but Open."""
 
 _FULL = 0.95
 """Share of a limit from which on it counts as reached: a sweep sees some segments in transit."""
@@ -372,25 +374,8 @@ def explain_flow(state: LabState, flow: str, t: float) -> list[str]:
 def doing(e: Evidence) -> str:
     """Describe the flow's state."""
     window = f"cwnd is {_segments(e.cwnd)}"
-    match e.ca_state:
-        case 4:
-            text = "a retransmission timeout has expired, and it starts again from a small cwnd"
-            return f"Loss: {text}; {window}."
-        case 3:
-            return f"Recovery: it retransmits what was lost and reduces cwnd meanwhile; {window}."
-        case 2:
-            text = "congestion was reported without a loss, and it reduces cwnd"
-            return f"CWR: {text}; {window}."
-        case 1:
-            text = (
-                "duplicate or selective ACKs arrive; it is not known yet whether packets are lost"
-            )
-            return f"Disorder: {text}; {window}."
-    return _open(e, window)
-
-
-def _open(e: Evidence, window: str) -> str:
-    name = e.cc.removesuffix(".bpf")
+    if e.ca_state in _DOING:
+        return f"{_DOING[e.ca_state]}; {window}."
     if e.cc.startswith("bbr"):
         if e.pacing_gain is None:
             return f"{e.cc} follows its model of the path; {window}."
@@ -407,7 +392,7 @@ def _open(e: Evidence, window: str) -> str:
     grows = {
         "reno": ": it grows by one segment a round trip",
         "cubic": ": it grows along a cubic curve",
-    }.get(name, "")
+    }.get(e.cc.removesuffix(".bpf"), "")
     return f"Congestion avoidance: {window}, {bound}{grows}."
 
 
@@ -416,19 +401,18 @@ def reduced(e: Evidence) -> str:
     cut = e.cut
     if cut is None:
         return ""
-    share = cut.after / cut.before
     text = f"At {format_clock(cut.t)} cwnd fell from {cut.before:.0f} to {_segments(cut.after)}"
     beta, name = _BETA.get(cut.cc.removesuffix(".bpf"), (None, ""))
-    if cut.ca_state == _RULES_LOSS:
+    if cut.ca_state == _LOSS:
         text += ", because of a retransmission timeout"
-    elif cut.cc.startswith("bbr") and cut.ca_state < _RULES_CWR and cut.after <= _LEAST_OF_BBR:
+    elif cut.cc.startswith("bbr") and cut.ca_state < _CWR and cut.after <= _LEAST_OF_BBR:
         text += ", BBR's minimum: every 10 s BBR goes down to it to measure the minimum RTT"
     elif cut.steps > 1:
         text += f", in {cut.steps} reductions"
-    elif beta is not None and abs(cut.after - beta * cut.before) <= max(1.0, _NEAR * cut.before):
-        text += f", {share:.2f} of it: {name}"
     else:
-        text += f", {share:.2f} of it"
+        text += f", {cut.after / cut.before:.2f} of it"
+        if beta is not None and abs(cut.after - beta * cut.before) <= max(1.0, _NEAR * cut.before):
+            text += f": {name}"
     if cut.retransmitted:
         text += f"; {_count(cut.retransmitted, 'segment')} retransmitted"
     return f"{text}."
@@ -437,11 +421,11 @@ def reduced(e: Evidence) -> str:
 def cause(e: Evidence) -> str:
     """Describe the counts before the reduction."""
     cut = e.cut
-    if cut is None or cut.ca_state < _RULES_CWR:
+    if cut is None or cut.ca_state < _CWR:
         return ""
     if cut.dropped:
         return _at_queues("dropped", cut.dropped)
-    if cut.marked and cut.ca_state == _RULES_CWR:
+    if cut.marked and cut.ca_state == _CWR:
         return _at_queues("marked", cut.marked)
     return _elsewhere(cut)
 
@@ -452,7 +436,7 @@ def _at_queues(what: str, counts: tuple[tuple[str, int], ...]) -> str:
 
 
 def _elsewhere(cut: Cut) -> str:
-    if cut.ca_state == _RULES_CWR:
+    if cut.ca_state == _CWR:
         return ""
     if cut.lossy:
         links = ", ".join(f"{link} loses {format_ratio(share)}" for link, share in cut.lossy)
@@ -475,7 +459,7 @@ def limited(e: Evidence) -> str:
     paced = e.pacing_bps if e.cc.startswith("bbr") else None
     if paced and e.goodput_bps is not None and abs(e.goodput_bps / paced - 1) <= 0.15:
         return f"Pacing limits it, at {format_rate(paced)}: {flight}."
-    if e.ca_state >= _RULES_CWR:
+    if e.ca_state >= _CWR:
         return ""
     if e.window_bytes is not None:
         return f"Neither cwnd nor the receiver's window limits it at this moment: {flight}."
