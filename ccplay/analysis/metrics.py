@@ -68,7 +68,7 @@ _NEVER = {
 
 def metrics_of(result: CaseResult) -> dict[str, float]:
     """Return every number measured in a run by its path; members of lists by id or link."""
-    return dict(_numbers(msgspec.to_builtins(result), ""))
+    return dict(_numbers(result, ""))
 
 
 def identity_of(result: CaseResult) -> dict[str, Any]:
@@ -314,13 +314,7 @@ def _members(value: Any) -> Iterator[tuple[str, Any]]:
 
 
 def _numbers(value: Any, place: str) -> Iterator[tuple[str, float]]:
-    if isinstance(value, dict):
-        for key, each in value.items():
-            if key not in NO_METRICS:
-                yield from _numbers(each, f"{place}.{key}" if place else key)
-    elif isinstance(value, list):
-        for each in value:
-            if isinstance(each, dict) and (name := each.get("id") or each.get("link")):
-                yield from _numbers(each, f"{place}.{name}")
-    elif isinstance(value, int | float) and not isinstance(value, bool):
+    if isinstance(value, int | float) and not isinstance(value, bool):
         yield place, value
+    for member, each in _members(value):
+        yield from _numbers(each, f"{place}.{member}" if place else member)

@@ -102,11 +102,14 @@ def _ticks(state: LabState, start: float, end: float) -> tuple[int, int]:
 
 
 def _acked_between(flows: list[list[Flow]], first: int, last: int) -> list[float]:
-    return [sum(_acked(flow, last) - _acked(flow, first) for flow in streams) for streams in flows]
+    return [
+        sum(_grown(flow.series["bytes_acked"], first, last) for flow in streams)
+        for streams in flows
+    ]
 
 
-def _acked(flow: Flow, tick: int) -> float:
-    return flow.series["bytes_acked"].latest(tick) or 0.0
+def _grown(counter: Series, first: int, last: int) -> float:
+    return (counter.latest(last) or 0.0) - (counter.latest(first) or 0.0)
 
 
 def _rounded(value: float | None) -> float | None:
@@ -225,9 +228,8 @@ def _loss_share(state: LabState, streams: Sequence[Flow], start: float, end: flo
     retransmitted, acked = 0.0, 0.0
     first, last = _ticks(state, start, end)
     for flow in streams:
-        counted = flow.series["total_retrans"]
-        retransmitted += (counted.latest(last) or 0.0) - (counted.latest(first) or 0.0)
-        acked += (_acked(flow, last) - _acked(flow, first)) / max(flow.mss, 1)
+        retransmitted += _grown(flow.series["total_retrans"], first, last)
+        acked += _grown(flow.series["bytes_acked"], first, last) / max(flow.mss, 1)
     return retransmitted / (retransmitted + acked) if retransmitted else 0.0
 
 
@@ -387,8 +389,7 @@ def _silent_retransmits(
     if not inside:
         return None
     first, last = _ticks(state, *max(inside, key=lambda each: each[1] - each[0]))
-    counts = [flow.series["total_retrans"] for flow in streams]
-    return round(sum((e.latest(last) or 0.0) - (e.latest(first) or 0.0) for e in counts))
+    return round(sum(_grown(flow.series["total_retrans"], first, last) for flow in streams))
 
 
 # --- all flows together: synchronised losses, and responsiveness under load -----------------------
