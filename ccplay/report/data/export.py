@@ -3,14 +3,12 @@
 from __future__ import annotations
 
 import sys
-from collections.abc import Iterator, Mapping, Sequence
+from collections.abc import Iterable, Iterator, Mapping, Sequence
 from contextlib import ExitStack, contextmanager
 from io import TextIOWrapper
 from operator import itemgetter
 from pathlib import Path
-from typing import Any, BinaryIO
-
-import msgspec
+from typing import Any, BinaryIO, TypeAlias
 
 from ccplay.analysis.metrics import identity_of, metrics_of
 from ccplay.analysis.results import CaseResult
@@ -35,12 +33,8 @@ from ccplay.traffic.base import Traffic, TrafficKind
 # --- the tables of an export: their columns, with units in the names, and their content -----------
 
 
-class Schema(msgspec.Struct, frozen=True):
-    """A table: its columns in order, and their content."""
-
-    name: str
-    columns: Mapping[str, Cells]
-
+Schema: TypeAlias = dict[str, Cells]
+"""Columns of a table in order, and their content."""
 
 TCP: dict[str, tuple[str, Cells]] = {
     "flow": ("flow", "text"),
@@ -55,7 +49,7 @@ QDISC: dict[str, tuple[str, Cells]] = {
     **columns(QUEUE_VARIABLES),
 }
 """Columns of fields of ``QdiscSamples``, named as in the kernel, with units."""
-HEALTH: dict[str, Cells] = {
+HEALTH: Schema = {
     "ticks": "whole",
     "missed": "whole",
     "late_p50_us": "real",
@@ -68,7 +62,7 @@ HEALTH: dict[str, Cells] = {
     "delay_late_p99_us": "real",
     "events_dropped": "whole",
 }
-COLUMNS: dict[str, dict[str, Cells]] = {
+COLUMNS: dict[str, Schema] = {
     "tcp": dict(TCP.values()),
     "queues": dict(QDISC.values()),
     "trace": {
@@ -119,23 +113,28 @@ COLUMNS: dict[str, dict[str, Cells]] = {
 }
 TABLES = tuple(COLUMNS)
 """Names of the tables that samples are exported to."""
-_RUN: dict[str, Cells] = {"run": "text", "case": "text", "repeat": "whole"}
+_RUN: Schema = {"run": "text", "case": "text", "repeat": "whole"}
 
 
 def schemas(material: Material) -> dict[str, Schema]:
     """Return the tables' columns: the run and its parameters, ``t_s``, then the table's own."""
     first = first_columns(material)
     return {
-        name: Schema(
-            name, {**first, "t_s": "real", **{name: own[name] for name in own if name not in first}}
-        )
+        name: {**first, "t_s": "real", **{name: own[name] for name in own if name not in first}}
         for name, own in COLUMNS.items()
     }
 
 
-def first_columns(material: Material) -> dict[str, Cells]:
-    """Return the columns that every table begins with: the run and its parameters."""
-    return _RUN | _parameters(material)
+def first_columns(material: Material) -> Schema:
+    """Return the columns that every table begins with: the run and the axes of the matrix.
+
+    An axis has a type that fits all its values.
+    """
+    values: dict[str, list[object]] = {}
+    for run in material.runs:
+        for name, value in run.result.parameters.items():
+            values.setdefault(axis_column(name), []).append(value)
+    return _RUN | {name: _kind(found) for name, found in values.items()}
 
 
 def cell(value: object, kind: Cells) -> object:
@@ -143,15 +142,6 @@ def cell(value: object, kind: Cells) -> object:
     if value is None or kind != "text":
         return value
     return str(value).lower() if isinstance(value, bool) else str(value)
-
-
-def _parameters(material: Material) -> dict[str, Cells]:
-    """Return the columns of the matrix's axes, each with a type that fits all its values."""
-    values: dict[str, list[object]] = {}
-    for run in material.runs:
-        for name, value in run.result.parameters.items():
-            values.setdefault(axis_column(name), []).append(value)
-    return {name: _kind(found) for name, found in values.items()}
 
 
 def axis_column(name: str) -> str:
@@ -195,7 +185,6 @@ def batches(
         if run.recording is None:
             continue
         for name, batch in _read(run, tables, interval_s):
-            schema = every[name]
             rows = len(batch["t_s"])
             fixed = {
                 "run": run.slug,
@@ -203,13 +192,15 @@ def batches(
                 "repeat": run.result.repeat,
                 **{axis_column(key): value for key, value in run.result.parameters.items()},
             }
-            whole: Batch = {}
-            for column, kind in schema.columns.items():
-                if column in batch:
-                    whole[column] = batch[column]
-                else:
-                    whole[column] = [cell(fixed.get(column), kind)] * rows
-            yield name, whole
+            yield (
+                name,
+                {
+                    column: batch[column]
+                    if column in batch
+                    else [cell(fixed.get(column), kind)] * rows
+                    for column, kind in every[name].items()
+                },
+            )
 
 
 def _read(run: Run, tables: Sequence[str], interval_s: float) -> Iterator[tuple[str, Batch]]:
@@ -257,12 +248,13 @@ def _intervals(recording: Path, interval_s: float) -> Batch:
         for place, size in enumerate(each.bytes, each.first)
     ]
     rows.sort(key=itemgetter(0))
-    names = ("t_s", *COLUMNS["intervals"])
-    return {column: [_short(row[at]) for row in rows] for at, column in enumerate(names)}
+    rounded = [[round(cell, 6) if isinstance(cell, float) else cell for cell in r] for r in rows]
+    return _batch(("t_s", *COLUMNS["intervals"]), rounded)
 
 
-def _short(cell: Any) -> Any:
-    return round(cell, 6) if isinstance(cell, float) else cell
+def _batch(columns: Iterable[str], rows: Sequence[Sequence[Any]]) -> Batch:
+    """Return rows column by column."""
+    return {column: [row[at] for row in rows] for at, column in enumerate(columns)}
 
 
 def _rows(event: object, start: float, state: LabState) -> dict[str, Batch]:
@@ -270,20 +262,21 @@ def _rows(event: object, start: float, state: LabState) -> dict[str, Batch]:
 
     ``state`` is the state after the event.
     """
+    rows: dict[str, Batch] = {}
     match event:
         case TraceSamples():
             rows = {"trace": _traced(event, start)}
         case CaStateChanged():
-            rows = {"ca-states": _row("ca-states", event.flow, _state(event.ca_state))}
+            cells = (event.flow, _state(event.ca_state))
+            rows = {"ca-states": _batch(COLUMNS["ca-states"], [cells])}
         case Health():
-            rows = {"health": _row("health", *(getattr(event, field) for field in HEALTH))}
+            rows = {"health": {field: [getattr(event, field)] for field in HEALTH}}
         case InterfaceCounters():
-            columns = [
-                getattr(event, each.removesuffix("_packets")) for each in COLUMNS["interfaces"]
-            ]
+            names = COLUMNS["interfaces"]
+            counters = (getattr(event, each.removesuffix("_packets")) for each in names)
             # Columns of a faulty recording may differ in length.
-            whole = zip(*zip(*columns, strict=False), strict=True)
-            rows = {"interfaces": dict(zip(COLUMNS["interfaces"], map(list, whole), strict=False))}
+            if whole := list(zip(*counters, strict=False)):
+                rows = {"interfaces": _batch(names, whole)}
         case SojournTimes():
             rows = {"sojourn-times": _sojourns(event)}
         case _:
@@ -322,10 +315,6 @@ def _sojourns(event: SojournTimes) -> Batch:
     }
 
 
-def _row(table: str, *cells: Any) -> Batch:
-    return {column: [cell] for column, cell in zip(COLUMNS[table], cells, strict=True)}
-
-
 def _traced(event: TraceSamples, start: float) -> Batch:
     """Return a row for each traced segment, with its own moment."""
     times = [round(t - start, 6) for t in blocks.moments(event)]
@@ -345,7 +334,7 @@ def _of_monitor(event: object, state: LabState) -> dict[str, Batch]:
     if type(event) is kind.ended:
         delays = (seen.delay_mean_us, seen.delay_min_us, seen.delay_max_us)
         cells = (name, seen.sent, seen.received, seen.received_bytes, *delays)
-        return {"monitor": _row("monitor", *cells)}
+        return {"monitor": _batch(COLUMNS["monitor"], [cells])}
     found = state.find_of(kind.name, name)
     return {} if found is None else {"variables": _newest(found, kind)}
 
@@ -355,7 +344,7 @@ def _newest(traffic: Traffic, kind: TrafficKind) -> Batch:
     series = {each.name: traffic.series.get(each.name) for each in kind.variables}
     known = {name: each.last for name, each in series.items() if each is not None}
     rows = [(traffic.name, None, name, last) for name, last in known.items() if last is not None]
-    return dict(zip(COLUMNS["variables"], map(list, zip(*rows, strict=True)), strict=False))
+    return _batch(COLUMNS["variables"], rows) if rows else {}
 
 
 def _sweeps(event: Sweeps | Sweep, start: float) -> Iterator[tuple[str, Batch]]:
@@ -391,8 +380,7 @@ def _variables(
         if value is not None
     ]
     found.sort(key=itemgetter(0))
-    names = ("t_s", *COLUMNS[table])
-    return {column: [row[at] for row in found] for at, column in enumerate(names)}
+    return _batch(("t_s", *COLUMNS[table]), found)
 
 
 def _unpacked(
@@ -453,8 +441,7 @@ def schema(material: Material) -> Schema:
                 metrics.setdefault(name, "whole")
     # A parameter takes precedence over a metric of the same name: it identifies the run.
     first = first_columns(material) | _TRUST
-    own = {name: kind for name, kind in metrics.items() if name not in first}
-    return Schema(NAME, first | own)
+    return first | {name: kind for name, kind in metrics.items() if name not in first}
 
 
 def run_batches(material: Material, columns: Schema) -> Iterator[Batch]:
@@ -464,10 +451,7 @@ def run_batches(material: Material, columns: Schema) -> Iterator[Batch]:
             {"run": run.slug, **_run_row(run.result)}
             for run in material.runs[start : start + _AT_ONCE]
         ]
-        yield {
-            name: [_cell(row.get(name), kind) for row in rows]
-            for name, kind in columns.columns.items()
-        }
+        yield {name: [_cell(row.get(name), kind) for row in rows] for name, kind in columns.items()}
 
 
 def _cell(value: Any, kind: Cells) -> object:
@@ -524,7 +508,7 @@ def export_one(
 def print_table(material: Material, table: str, interval_s: float = INTERVAL_S) -> None:
     """Write one table to stdout, as CSV."""
     columns = _schemas(material, [table])
-    sink = CsvWriter(sys.stdout, columns[table].columns)
+    sink = CsvWriter(sys.stdout, columns[table])
     for _, batch in _batches(material, [table], columns, interval_s):
         sink.put(batch)
 
@@ -546,7 +530,7 @@ def _write(
             with writing.explained(paths[name], RecordingError):
                 if name not in sinks:
                     file = opened.enter_context(_whole(paths[name]))
-                    columns = every[name].columns
+                    columns = every[name]
                     sinks[name] = (
                         ParquetWriter(file, columns)
                         if kind == "parquet"
