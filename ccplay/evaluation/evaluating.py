@@ -6,7 +6,7 @@ import asyncio
 import io
 import shlex
 import sys
-from collections.abc import AsyncIterator, Callable, Iterator, Mapping, Sequence
+from collections.abc import AsyncIterator, Callable, Iterator, Mapping
 from pathlib import Path
 from signal import SIGINT
 from typing import TYPE_CHECKING
@@ -140,15 +140,32 @@ class _Going(msgspec.Struct):
     """An evaluation while it is made."""
 
     wanted: Wanted
+    open_source: Callable[[Build], Source]
+    elsewhere: OpenWorkers | None
+    finish: Callable[[Evaluation], None]
+    """Function that receives the evaluation so far after each criterion."""
     planned: list[Planned]
-    stop: asyncio.Event
+    stop: asyncio.Event = msgspec.field(default_factory=asyncio.Event)
     found: list[CriterionResult] = []
     machine: Machine | None = None
 
     @property
     def evaluation(self) -> Evaluation:
         """The verdicts so far."""
-        return _evaluation(self.wanted, self.found, self.machine)
+        wanted = self.wanted
+        evaluation = Evaluation(
+            subject=wanted.subject.name,
+            kind=wanted.subject.kind,
+            against=[each.name for each in wanted.against if each != wanted.subject],
+            quick=wanted.quick,
+            machine=self.machine,
+            criteria=list(self.found),
+            left_out=[] if wanted.only else left_out(wanted.subject.kind),
+        )
+        if wanted.baseline is None:
+            return evaluation
+        changes = list(compare(wanted.baseline, evaluation))
+        return replace(evaluation, changes=changes)
 
 
 async def evaluate(
@@ -162,11 +179,11 @@ async def evaluate(
     Rows of the table go to stderr as criteria finish. ``finish`` receives the evaluation so far
     after each. Raises ``CcplayError`` if the subject can't be evaluated at all.
     """
-    going = _Going(wanted, plan_criteria(wanted), asyncio.Event())
+    going = _Going(wanted, open_source, elsewhere, finish, plan_criteria(wanted))
     runs = sum(len(each.scenario.cases) for each in going.planned)
     with showing_progress(going.stop, runs) as (display, _, signals):
         number = 0
-        async for each, row in _criteria(going, open_source, elsewhere, display, finish):
+        async for each, row in _criteria(going, display):
             if row is None:
                 number += 1
                 title = f"{number} of {len(going.planned)}: {each.scenario.title}"
@@ -185,11 +202,7 @@ def _code(going: _Going, signal: int) -> int:
 
 
 async def _criteria(
-    going: _Going,
-    open_source: Callable[[Build], Source],
-    elsewhere: OpenWorkers | None,
-    display: ProgressDisplay,
-    finish: Callable[[Evaluation], None],
+    going: _Going, display: ProgressDisplay
 ) -> AsyncIterator[tuple[Planned, CriterionResult | None]]:
     """Yield each criterion before its runs, without a result, and after them with it."""
     wanted = going.wanted
@@ -198,9 +211,7 @@ async def _criteria(
         judged: list[Judged] = []
         why = ""
         try:
-            result = await _measure(
-                wanted, each, open_source, elsewhere, stop=going.stop, display=display
-            )
+            result = await _measure(going, each, display)
         except UnsupportedError as error:
             why = error.lines[0]
             if not going.found and quote(wanted.subject.name) in str(error):
@@ -212,27 +223,19 @@ async def _criteria(
             return
         row = criterion_result(each.name, each.scenario, judged, command_of(wanted, each), why)
         going.found.append(row)
-        finish(going.evaluation)
+        going.finish(going.evaluation)
         yield each, row
 
 
-async def _measure(
-    wanted: Wanted,
-    planned: Planned,
-    open_source: Callable[[Build], Source],
-    elsewhere: OpenWorkers | None,
-    *,
-    stop: asyncio.Event,
-    display: ProgressDisplay,
-) -> Result:
+async def _measure(going: _Going, planned: Planned, display: ProgressDisplay) -> Result:
     """Make the runs of a criterion that are not finished, or could not be trusted."""
-    scenario = planned.scenario
+    wanted, scenario, stop = going.wanted, planned.scenario, going.stop
     with Store(wanted.out / planned.name, scenario, shared=True) as store:
         store.forget_untrusted()
-        async with open_workers(elsewhere, store, stop, display) as workers:
+        async with open_workers(going.elsewhere, store, stop, display) as workers:
             experiment = Experiment(
                 scenario,
-                open_source,
+                going.open_source,
                 stop,
                 display,
                 jobs=wanted.options.jobs,
@@ -241,24 +244,6 @@ async def _measure(
                 workers=workers,
             )
             return await experiment.measure()
-
-
-def _evaluation(
-    wanted: Wanted, found: Sequence[CriterionResult], machine: Machine | None
-) -> Evaluation:
-    evaluation = Evaluation(
-        subject=wanted.subject.name,
-        kind=wanted.subject.kind,
-        against=[each.name for each in wanted.against if each != wanted.subject],
-        quick=wanted.quick,
-        machine=machine,
-        criteria=list(found),
-        left_out=[] if wanted.only else left_out(wanted.subject.kind),
-    )
-    if wanted.baseline is None:
-        return evaluation
-    changes = list(compare(wanted.baseline, evaluation))
-    return replace(evaluation, changes=changes)
 
 
 def command_of(wanted: Wanted, planned: Planned) -> str:
@@ -318,7 +303,7 @@ async def evaluate_on_screen(
     from ccplay.ui.evaluation_table import EvaluationBoard, EvaluationTable  # noqa: PLC0415
     from ccplay.ui.themes import load_looks  # noqa: PLC0415
 
-    going = _Going(wanted, plan_criteria(wanted), asyncio.Event())
+    going = _Going(wanted, open_source, elsewhere, finish, plan_criteria(wanted))
     rows = {each.name: waiting_row(each) for each in going.planned}
     board = EvaluationBoard(title=f"Evaluation of {wanted.subject.name}", rows=rows)
     looks = load_looks()
@@ -334,7 +319,7 @@ async def evaluate_on_screen(
 
     async def make() -> None:
         try:
-            async for each, row in _criteria(going, open_source, elsewhere, display, finish):
+            async for each, row in _criteria(going, display):
                 display.name = each.name
                 rows[each.name].verdict = "running" if row is None else row.verdict
                 if row is not None:

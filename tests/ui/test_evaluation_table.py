@@ -6,6 +6,7 @@ import asyncio
 import sys
 from collections.abc import Callable
 from pathlib import Path
+from typing import Any
 
 import pytest
 from textual.pilot import Pilot
@@ -146,7 +147,7 @@ def planted(
     """Let criteria have planted runs, and a user press a key once ``leave`` holds."""
     show = EvaluationTable.run_async
 
-    async def measure(of: Wanted, each: Planned, *_: object, **__: object) -> Result:
+    async def measure(going: object, each: Planned, *_: object) -> Result:
         await asyncio.sleep(0)
         metric = each.scenario.cases[0].metrics[0]
         if "." in metric:
@@ -187,8 +188,8 @@ async def test_who_leaves_early_keeps_what_is_done(
     planted(monkeypatch, lambda _: True, "ctrl+c")
     never = asyncio.Event()
 
-    async def measure(of: Wanted, *_: object, stop: asyncio.Event, **__: object) -> Result:
-        await stop.wait()
+    async def measure(going: Any, *_: object) -> Result:
+        await going.stop.wait()
         never.set()
         return result(planned("fairness").scenario, {})
 
