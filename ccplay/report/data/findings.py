@@ -321,10 +321,7 @@ class MetricColumn(msgspec.Struct, frozen=True):
 
     def theirs(self, found: Finding | FamilyFinding | None) -> str:
         """Return published values as text: a single one, or their range."""
-        if found is None or not found.published:
-            return ""
-        low, high = (self.unit.write(each(found.published)) for each in (min, max))
-        return low if low == high else f"{low} to {high}"
+        return "" if found is None else self.unit.write_range(found.published)
 
     def beside(self, found: Finding | None) -> str:
         """Return the difference of our value from the published one as text: ``-12 %``."""

@@ -73,7 +73,13 @@ class Unit(msgspec.Struct, frozen=True):
         """Return a value with three significant digits, without its unit; whole counts in full."""
         if self.counts and value == round(value):
             return f"{value:.0f}"
-        return _fixed(value / self.scale, _decimals(value / self.scale, 2))
+        scaled = value / self.scale
+        return f"{scaled:.{_decimals(scaled, 2)}f}"
+
+    def write_range(self, values: Sequence[float]) -> str:
+        """Return the least and the greatest of some values, or a single one; empty for none."""
+        ends = dict.fromkeys(self.write(each(values)) for each in (min, max) if values)
+        return " to ".join(ends)
 
     def write_statistic(self, found: Statistic) -> str:
         """Return a mean and half of its confidence interval without the unit: ``0.716 ± 0.021``.
@@ -88,7 +94,7 @@ class Unit(msgspec.Struct, frozen=True):
         mean, half = mean / self.scale, half / self.scale
         # If repeats hardly differ, more digits than the mean has would be noise.
         decimals = min(_decimals(half, 1), _decimals(mean, _DIGITS - 1)) if half else 2
-        return f"{_fixed(mean, decimals)} ± {_fixed(half, decimals)}"
+        return f"{mean:.{decimals}f} ± {half:.{decimals}f}"
 
 
 def unit(metric: str, values: Iterable[float] = ()) -> Unit:
@@ -141,10 +147,6 @@ def _decimals(value: float, after_first: int) -> int:
     return min(max(after_first - math.floor(math.log10(abs(value))), 0), 6)
 
 
-def _fixed(value: float, decimals: int) -> str:
-    return f"{value:.{decimals}f}"
-
-
 # --- the printed name of a metric, from its path in a run's result --------------------------------
 
 _QUANTITIES = {
@@ -195,7 +197,13 @@ _STEMS = {
     "backlog": "backlog",
     "delay": "queueing delay",
 }
-_ORDERS = {"p50": "median", "p95": "95th percentile of", "p99": "99th percentile of"}
+_ORDERS = {
+    "min": "least",
+    "max": "greatest",
+    "p50": "median",
+    "p95": "95th percentile of",
+    "p99": "99th percentile of",
+}
 _NAMING_COUNTED = {
     "cwnd": "segments",
     "slow_start_cwnd": "segments",
@@ -269,14 +277,8 @@ def _quantity(field: str) -> str:
         return _QUANTITIES[field]
     stem, _, order = field.removesuffix("_ms").partition("_")
     if stem in _STEMS and order:
-        return _ordered(order, _STEMS[stem])
+        return f"{_ORDERS.get(order, order)} {_STEMS[stem]}"
     return field.replace("_", " ")
-
-
-def _ordered(order: str, what: str) -> str:
-    if order == "min":
-        return f"least {what}"
-    return f"greatest {what}" if order == "max" else f"{_ORDERS.get(order, order)} {what}"
 
 
 def in_order(names: Iterable[str]) -> list[str]:

@@ -313,11 +313,9 @@ def _head(name: str, fitting: Unit) -> str:
 
 
 def _cell(metric: str, row: _CaseRow, fitting: Unit) -> str:
-    """Return measured or published values as text: a single value, or their range."""
+    """Return a measured value or the published ones as text."""
     if row.published is not None:
-        theirs = values(row.published, metric)
-        ends = dict.fromkeys(fitting.write(each(theirs)) for each in (min, max) if theirs)
-        return " to ".join(ends)
+        return fitting.write_range(values(row.published, metric))
     if (found := row.case.metrics.get(metric)) is None:
         return _UNKNOWN
     few = f" (n {found.n})" if found.n < row.case.runs else ""
