@@ -174,6 +174,12 @@ def transfers(streams: Sequence[Flow], edges: Sequence[float], variable: Variabl
     return [max(b - a, 0.0) for a, b in pairwise(totals(streams, edges, variable))]
 
 
+def arrivals(traffic: CountedTraffic, edges: Sequence[float]) -> list[float]:
+    """Return the bytes received in each interval between ``edges``."""
+    counts = [count_at(traffic.received_bytes, t) for t in edges]
+    return [max(b - a, 0.0) for a, b in pairwise(counts)]
+
+
 def rates(
     series: Series, variable: Variable, start: float, span_s: float, factor: float = 1.0
 ) -> Curve:
@@ -334,10 +340,8 @@ def moved(state: LabState, start: float, end: float, interval_s: float) -> list[
         )
     for each in state.of(CountedTraffic).values():
         if each.received_bytes.end > 0:
-            counts = [count_at(each.received_bytes, t) for t in edges]
             ran = (each.started, each.ended or end)
-            grown = [max(b - a, 0.0) for a, b in pairwise(counts)]
-            found.append(_within(each.kind, each.name, ran, edges, grown))
+            found.append(_within(each.kind, each.name, ran, edges, arrivals(each, edges)))
     return found
 
 

@@ -185,10 +185,7 @@ def scale(count: int) -> list[Ink]:
         mpl.colors.to_hex(mpl.colormaps["viridis"](0.06 + 0.72 * i / max(count - 1, 1)))
         for i in range(count)
     ]
-    return [
-        Ink(colour, style.DASHES[i % len(style.DASHES)], style.MARKERS[i % len(style.MARKERS)])
-        for i, colour in enumerate(colours)
-    ]
+    return [style.ink(i, colours) for i in range(count)]
 
 
 # --- lines --------------------------------------------------------------------------------------

@@ -18,7 +18,7 @@ from ccplay.model.variables import CAPACITY, RECEIVED, Subject
 from ccplay.plots.subjects import per_second
 from ccplay.report.data import curves, scene
 from ccplay.report.data.curves import Curve, name_of
-from ccplay.report.data.scene import Scene
+from ccplay.report.data.scene import CheckpointMark, Scene
 from ccplay.report.figures import style
 from ccplay.report.figures.backgrounds import shade, state_handles
 from ccplay.report.figures.style import Inks, strokes
@@ -121,6 +121,7 @@ _WIDTHS = (
     600.0,
     1800.0,
 )
+_DOTTED, _DASHED = (0, (1, 1.1)), (0, (5, 2))
 _COUNTED_DASH = (0, (4, 1.2))
 """Dashes that distinguish cross traffic from flows without colours."""
 _LOW = 0.4
@@ -143,7 +144,7 @@ def throughput(axes: Axes, part: PlotPart) -> list[Artist]:
     for streams in scene.flows:
         ink = inks[name_of(streams)]
         for width, alpha, line in ((fine, 0.35, 0.6), (coarse, 1.0, 1.2)):
-            edges, rates = _rates(part, streams, width)
+            edges, rates = _goodput(part, streams, width)
             axes.stairs(rates, edges, baseline=None, color=ink.colour, alpha=alpha, linewidth=line)
             # Without the highest 1 %: a single burst of ACKs would flatten everything else.
             usual = rates if width == coarse else sorted(rates)[: max(1, len(rates) * 99 // 100)]
@@ -192,22 +193,45 @@ def _arrivals(
     part: PlotPart, traffic: CountedTraffic, width: float
 ) -> tuple[list[float], list[float]]:
     """Return edges on the figure's axis, and the rates at which UDP was received between them."""
-    scene = part.scene
-    factor = part.factor(part.lines[-1]) * per_second(part.lines[-1].variable)
-    end = min(traffic.ended or scene.state.now, scene.start + scene.span_s)
+    end = traffic.ended or part.scene.state.now
     if traffic.duration_s is not None:
         end = min(end, traffic.started + traffic.duration_s)
-    first = max(int((traffic.started - scene.start) / width) * width, 0.0)
+    _, ends = _bins(part.scene, traffic.started, end, width)
+    return _rates(part, ends, curves.arrivals(traffic, ends))
+
+
+def _goodput(
+    part: PlotPart, streams: Sequence[Flow], width: float
+) -> tuple[list[float], list[float]]:
+    """Return edges on the figure's axis, and a flow's rates between them while it ran."""
+    first = streams[0]
+    edges, ends = _bins(part.scene, first.started, first.ended or part.scene.state.now, width)
+    return _rates(part, ends, curves.transfers(streams, edges, part.lines[-1].variable))
+
+
+def _bins(
+    scene: Scene, started: float, end: float, width: float
+) -> tuple[list[float], list[float]]:
+    """Return the edges of bins, and those of the parts of the bins in which traffic ran."""
+    end = min(end, scene.start + scene.span_s)
+    first = max(int((started - scene.start) / width) * width, 0.0)
     edges = curves.bins(scene.start + first, end, width)
     if len(edges) > 2 and end - edges[-2] < width / 2:
+        # The remaining interval is too short for a rate.
         edges = edges[:-1]
-    ends = [max(edges[0], traffic.started), *edges[1:-1], min(edges[-1], end)]
-    counts = [curves.count_at(traffic.received_bytes, t) for t in ends]
+    return edges, [max(edges[0], started), *edges[1:-1], min(edges[-1], end)]
+
+
+def _rates(
+    part: PlotPart, ends: Sequence[float], moved: Sequence[float]
+) -> tuple[list[float], list[float]]:
+    """Return edges on the figure's axis, and the rates at which bytes moved between them."""
+    line = part.lines[-1]
+    factor = part.factor(line) * per_second(line.variable)
     rates = [
-        max(later - before, 0.0) * factor / max(b - a, 1e-3)
-        for (before, later), (a, b) in zip(pairwise(counts), pairwise(ends), strict=True)
+        size * factor / max(b - a, 1e-3) for size, (a, b) in zip(moved, pairwise(ends), strict=True)
     ]
-    return [t - scene.start for t in ends], rates
+    return [t - part.scene.start for t in ends], rates
 
 
 def widths(span_s: float) -> tuple[float, float]:
@@ -221,27 +245,6 @@ def widths(span_s: float) -> tuple[float, float]:
     return fitting(coarse, BINS), fitting(fine, FINE_BINS)
 
 
-def _rates(
-    part: PlotPart, streams: Sequence[Flow], width: float
-) -> tuple[list[float], list[float]]:
-    """Return edges on the figure's axis, and a flow's rates between them while it ran."""
-    scene, line = part.scene, part.lines[-1]
-    factor = part.factor(line) * per_second(line.variable)
-    end = min(streams[0].ended or scene.state.now, scene.start + scene.span_s)
-    first = max(int((streams[0].started - scene.start) / width) * width, 0.0)
-    edges = curves.bins(scene.start + first, end, width)
-    moved = curves.transfers(streams, edges, line.variable)
-    if len(edges) > 2 and end - edges[-2] < width / 2:
-        # The remaining interval is too short for a rate.
-        edges, moved = edges[:-1], moved[:-1]
-    # The first and the last bin count only while the flow ran.
-    ends = [max(edges[0], streams[0].started), *edges[1:-1], min(edges[-1], end)]
-    rates = [
-        size * factor / max(b - a, 1e-3) for size, (a, b) in zip(moved, pairwise(ends), strict=True)
-    ]
-    return [t - scene.start for t in ends], rates
-
-
 def transfer(axes: Axes, part: PlotPart) -> list[Artist]:
     """Draw bars, side by side, of the bytes that each flow and UDP moved in each interval."""
     handles: list[Artist] = []
@@ -253,10 +256,10 @@ def transfer(axes: Axes, part: PlotPart) -> list[Artist]:
         (name_of(each), curves.transfers(each, edges, line.variable), short_label(each))
         for each in scene.flows
     ]
-    for counter in counted(scene):
-        counts = [curves.count_at(counter.received_bytes, t) for t in edges]
-        label = f"{counter.word} {counter.name}"
-        moved.append((counter.name, [b - a for a, b in pairwise(counts)], label))
+    moved += [
+        (each.name, curves.arrivals(each, edges), f"{each.word} {each.name}")
+        for each in counted(scene)
+    ]
     slot = 0.86 * width / max(len(moved), 1)
     for number, (name, amounts, label) in enumerate(moved):
         sizes = [each * factor for each in amounts]
@@ -288,44 +291,29 @@ def acked(axes: Axes, part: PlotPart) -> list[Artist]:
         edges = curves.bins(streams[0].started, end, max((end - streams[0].started) / 400, 0.02))
         total = [each * factor for each in curves.totals(streams, edges, line.variable)]
         top = max(top, *total)
-        axes.plot(
-            [min(t, end) - scene.start for t in edges],
-            total,
-            color=ink.colour,
-            linestyle=ink.dash,
-            marker=ink.marker,
-            markevery=(0.03 + 0.04 * (number % 4), 0.16),
-            markersize=2.8,
-        )
-        handles.append(
-            Line2D(
-                [],
-                [],
-                color=ink.colour,
-                linestyle=ink.dash,
-                marker=ink.marker,
-                markersize=2.8,
-                label=flow_label(streams),
-            )
-        )
+        look: dict[str, Any] = {
+            "color": ink.colour,
+            "linestyle": ink.dash,
+            "marker": ink.marker,
+            "markersize": 2.8,
+        }
+        places = [min(t, end) - scene.start for t in edges]
+        axes.plot(places, total, markevery=(0.03 + 0.04 * (number % 4), 0.16), **look)
+        handles.append(Line2D([], [], label=flow_label(streams), **look))
     sizes = sorted(set(scene.sizes.values()))
+    look = {"color": style.INK, "linestyle": _DASHED, "linewidth": 0.7}
     for size in sizes:
-        axes.axhline(size * factor, color=style.INK, linestyle=(0, (5, 2)), linewidth=0.7)
+        axes.axhline(size * factor, **look)
     if sizes:
-        handles.append(
-            Line2D([], [], color=style.INK, linestyle=(0, (5, 2)), linewidth=0.7, label="size")
-        )
+        handles.append(Line2D([], [], label="size", **look))
         top = max(top, sizes[-1] * factor)
     axes.set_ylim(0, top * 1.12 or 1)
     if scene.finish is not None:
-        _checkpoint(axes, scene, factor)
+        _checkpoint(axes, scene.finish, scene.span_s, factor)
     return handles
 
 
-def _checkpoint(axes: Axes, scene: Scene, factor: float) -> None:
-    finish = scene.finish
-    if finish is None:
-        return
+def _checkpoint(axes: Axes, finish: CheckpointMark, span_s: float, factor: float) -> None:
     axes.axvline(finish.t, color=style.INK, linewidth=0.8)
     for size in finish.bytes.values():
         axes.plot(
@@ -339,7 +327,7 @@ def _checkpoint(axes: Axes, scene: Scene, factor: float) -> None:
             clip_on=False,
             zorder=5,
         )
-    words = f"checkpoint {finish.t:.{2 if scene.span_s < _SHORT_S else 1}f} s"
+    words = f"checkpoint {finish.t:.{2 if span_s < _SHORT_S else 1}f} s"
     if finish.ratio is not None:
         words += f"\nratio {finish.ratio:.2f}"
     low, high = (each(finish.bytes.values()) * factor for each in (min, max))
@@ -398,7 +386,6 @@ _COLOURS = {
 }
 """Colours in figures, by the ink's name in themes; ``style.OTHER`` has those of other traffic."""
 
-_DOTTED, _DASHED = (0, (1, 1.1)), (0, (5, 2))
 _COUNTS_AT, _COUNTS_APART = 0.93, 0.08
 """Height of the first row of a counter's strokes, and distance between rows, as shares of the
 panel."""
@@ -557,17 +544,9 @@ def _counts(ground: Ground) -> None:
         if moments := curves.growths(series, start=ground.start):
             span = (place - 0.03, place + 0.04)
             strokes(ground.axes, moments, span, color=colour, linewidth=0.6, zorder=3)
-            ground.handles.append(
-                Line2D(
-                    [],
-                    [],
-                    color=colour,
-                    linestyle="",
-                    marker="|",
-                    markersize=5,
-                    label=count.variable.words,
-                )
-            )
+            look: dict[str, Any] = {"color": colour, "linestyle": "", "marker": "|"}
+            words = count.variable.words
+            ground.handles.append(Line2D([], [], markersize=5, label=words, **look))
 
 
 # --- other traffic, and subjects with own values ------------------------------------------

@@ -2,10 +2,10 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable, Collection, Mapping, Sequence
+from collections.abc import Callable, Collection, Iterator, Mapping, Sequence
 from functools import partial
 from pathlib import Path
-from typing import TypeAlias
+from typing import Any, TypeAlias
 
 import msgspec
 from matplotlib.artist import Artist
@@ -176,17 +176,16 @@ def own_values(scene: Scene, inks: Inks) -> list[Panel]:
 
     If there are too many, each algorithm or discipline gets about the same number of panels.
     """
-    every = dict.fromkeys(name for own in _owners(scene) for name in own if name not in _ELSEWHERE)
-    ranges = {name: _ranges(scene, name) for name in every}
-    names = [
-        name
-        for name, found in ranges.items()
-        if len({each for low_high in found for each in low_high}) > 1
-    ]
+    extremes: dict[str, set[float]] = {}
+    for name, series in _own(scene):
+        if name not in _ELSEWHERE:
+            found = series.extremes(series.first, series.end) or ()
+            extremes.setdefault(name, set()).update(found)
+    names = [name for name, found in extremes.items() if len(found) > 1]
     algorithms = [variable(name).algorithm for name in names]
     place = {name: algorithms[:at].count(algorithms[at]) for at, name in enumerate(names)}
     chosen = sorted(names, key=lambda name: place[name])[:_MOST]
-    peaks = {name: max(high for _, high in ranges[name]) for name in chosen}
+    peaks = {name: max(extremes[name]) for name in chosen}
     return [
         together(PlotPart(of_variable(variable(name)), scene, inks, scene.flows, peak=peaks[name]))
         for name in names
@@ -194,16 +193,13 @@ def own_values(scene: Scene, inks: Inks) -> list[Panel]:
     ]
 
 
-def _owners(scene: Scene) -> list[dict[str, Series]]:
-    """Return the own values of each flow's stream and each queue, by name."""
-    flows = [each.own for streams in scene.flows for each in streams]
-    return [*flows, *(each.own for each in scene.queues)]
-
-
-def _ranges(scene: Scene, name: str) -> list[tuple[float, float]]:
-    """Return the lowest and highest value of an own value in each stream or queue that has it."""
-    series = [own[name] for own in _owners(scene) if name in own]
-    return [found for each in series if (found := each.extremes(each.first, each.end))]
+def _own(scene: Scene) -> Iterator[tuple[str, Series]]:
+    """Yield the own values of each flow's stream and each queue, with their names."""
+    for streams in scene.flows:
+        for each in streams:
+            yield from each.own.items()
+    for queue in scene.queues:
+        yield from queue.own.items()
 
 
 # --- the panels of traced flows around their first reduction: each ACK, and the exact states ------
@@ -246,41 +242,25 @@ def _draw_zoom(axes: Axes, scene: Scene, flow: Flow, stretch: Stretch, colour: s
     )
     sampled = within(flow.series["cwnd"], stretch, start=scene.start, most=credible("cwnd"))
     seen = shade(axes, states(flow, start=scene.start))
-    axes.step(
-        threshold.t,
-        threshold.y,
-        where="post",
-        color=style.MUTED,
-        linestyle=(0, (1, 1.1)),
-        linewidth=0.9,
-    )
+    dotted: dict[str, Any] = {"color": style.MUTED, "linestyle": (0, (1, 1.1))}
+    axes.step(threshold.t, threshold.y, where="post", linewidth=0.9, **dotted)
     # Traced values are those before the ACK takes effect, so they hold since the previous ACK.
     axes.step(exact.t, exact.y, where="pre", color=colour, linewidth=0.5, alpha=0.6)
     axes.plot(exact.t, exact.y, ".", markersize=2.2, color=colour)
-    axes.plot(
-        sampled.t,
-        sampled.y,
-        "o",
-        markersize=4.0,
-        markerfacecolor="none",
-        markeredgecolor=style.INK,
-        markeredgewidth=0.6,
-    )
+    circles: dict[str, Any] = {
+        "linestyle": "",
+        "marker": "o",
+        "markersize": 4.0,
+        "markerfacecolor": "none",
+        "markeredgecolor": style.INK,
+        "markeredgewidth": 0.6,
+    }
+    axes.plot(sampled.t, sampled.y, **circles)
     axes.set_ylim(0, max(exact.top, sampled.top) * 1.12 or 1)
     return [
         Line2D([], [], color=colour, linewidth=0.5, marker=".", markersize=3, label="at each ACK"),
-        Line2D(
-            [],
-            [],
-            linestyle="",
-            marker="o",
-            markersize=4,
-            markerfacecolor="none",
-            markeredgecolor=style.INK,
-            markeredgewidth=0.6,
-            label="sampled",
-        ),
-        Line2D([], [], color=style.MUTED, linestyle=(0, (1, 1.1)), label="ssthresh"),
+        Line2D([], [], label="sampled", **circles),
+        Line2D([], [], label="ssthresh", **dotted),
         *state_handles(seen),
     ]
 
@@ -297,6 +277,13 @@ _GAP_IN = 0.09
 _ALONE_IN = 1.55
 _SECONDS = 4
 """Length of a run in seconds below which its axis has fractions of seconds."""
+_TITLE: dict[str, Any] = {
+    "xycoords": "axes fraction",
+    "textcoords": "offset points",
+    "fontsize": 7.5,
+    "fontweight": "bold",
+    "annotation_clip": False,
+}
 
 
 def stacked(scene: Scene, inks: Inks, names: Collection[str] = ()) -> Figure:
@@ -343,7 +330,6 @@ def single(scene: Scene, panel: Panel) -> Figure:
     """Return one panel as a figure of the width of a paper's column."""
     width = style.COLUMN_IN - _LEFT_IN - 0.1
     figure = Figure(figsize=(style.COLUMN_IN, 1))
-    rows = 1
     axes = style.box(figure, 0, 0, 1, 1)
     handles = _draw_panel(axes, panel, scene)
     columns, rows = _fit(handles, width)
@@ -361,17 +347,8 @@ def single(scene: Scene, panel: Panel) -> Figure:
             ncols=columns,
         )
     if panel.title:
-        axes.annotate(
-            panel.title,
-            (0, 1),
-            xycoords="axes fraction",
-            xytext=(0, 72 * (_ROW_IN * rows + 0.03)),
-            textcoords="offset points",
-            fontsize=7.5,
-            fontweight="bold",
-            va="bottom",
-            annotation_clip=False,
-        )
+        above = 72 * (_ROW_IN * rows + 0.03)
+        axes.annotate(panel.title, (0, 1), xytext=(0, above), va="bottom", **_TITLE)
     return figure
 
 
@@ -393,17 +370,8 @@ def _draw_panel(axes: Axes, panel: Panel, scene: Scene) -> list[Artist]:
 def _head(axes: Axes, panel: Panel, handles: Sequence[Artist], columns: int) -> None:
     """Write a panel's title at the left and its legend at the right of the line above it."""
     if panel.title:
-        axes.annotate(
-            panel.title,
-            (0, 1),
-            xycoords="axes fraction",
-            xytext=(0, 2.5),
-            textcoords="offset points",
-            fontsize=7.5,
-            fontweight="bold",
-            annotation_clip=False,
-            bbox={"facecolor": "white", "edgecolor": "none", "pad": 0.6},
-        )
+        paper = {"facecolor": "white", "edgecolor": "none", "pad": 0.6}
+        axes.annotate(panel.title, (0, 1), xytext=(0, 2.5), bbox=paper, **_TITLE)
     if handles:
         axes.legend(handles=list(handles), loc="lower right", bbox_to_anchor=(1, 1), ncols=columns)
 

@@ -140,25 +140,25 @@ class Ink(msgspec.Struct, frozen=True):
     marker: str
 
 
+def ink(number: int, colours: Sequence[str]) -> Ink:
+    """Return one of a series of inks; they repeat after four times the number of colours."""
+    dash, marker = DASHES[number % len(DASHES)], MARKERS[number % len(MARKERS)]
+    return Ink(colours[number % len(colours)], dash, marker)
+
+
 class Inks:
     """Inks of flows, downloads and UDP by name; each is the same in all figures of a report."""
 
-    def __init__(self, names: Iterable[str], colours: Sequence[str] = FLOWS) -> None:
-        self._inks = {
-            name: Ink(colours[i % len(colours)], DASHES[i % len(DASHES)], MARKERS[i % len(MARKERS)])
-            for i, name in enumerate(dict.fromkeys(names))
-        }
+    def __init__(self, names: Iterable[str]) -> None:
+        self._inks = {name: ink(i, FLOWS) for i, name in enumerate(dict.fromkeys(names))}
 
     def __getitem__(self, name: str) -> Ink:
         return self._inks.get(name, Ink(MUTED, "-", "o"))
 
 
 def case_inks(names: Iterable[str]) -> dict[str, Ink]:
-    """Return an ink for each case; inks repeat after four times the number of colours."""
-    return {
-        name: Ink(CASES[i % len(CASES)], DASHES[i % len(DASHES)], MARKERS[i % len(MARKERS)])
-        for i, name in enumerate(names)
-    }
+    """Return an ink for each case."""
+    return {name: ink(i, CASES) for i, name in enumerate(names)}
 
 
 @contextmanager
