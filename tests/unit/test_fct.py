@@ -3,7 +3,7 @@
 import numpy as np
 
 from ccplay.report.data.findings import distribution, distributions
-from ccplay.report.figures import cumulative
+from ccplay.report.figures.experiment_figures import draw_completion_times
 from tests.unit.test_short_flows import told
 
 LABELS = ("flow completion time (ms)", "share of transfers")
@@ -22,7 +22,7 @@ def test_panels_share_an_axis_of_decades_and_a_case_has_one_colour() -> None:
     assert small is not None
     assert large is not None
     panels = [("below 100 kB", {"a": small, "b": large}), ("from 1 MB", {"b": large})]
-    figure = cumulative.draw_completion_times(LABELS, panels, ["a", "b"])
+    figure = draw_completion_times(LABELS, panels, ["a", "b"])
     left, right = figure.axes
     assert (left.get_xscale(), right.get_xscale()) == ("log", "log")
     assert left.get_xlim() == right.get_xlim()
@@ -40,6 +40,6 @@ def test_a_single_value_has_an_axis_too() -> None:
     for value in (0.0, 5.0):
         only = distribution([value])
         assert only is not None
-        (axes,) = cumulative.draw_completion_times(LABELS, [("", {"all": only})], ["all"]).axes
+        (axes,) = draw_completion_times(LABELS, [("", {"all": only})], ["all"]).axes
         low, high = axes.get_xlim()
         assert 0 < low < high

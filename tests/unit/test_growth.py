@@ -62,7 +62,7 @@ def test_cases_are_compared_within_their_family() -> None:
 
 def test_the_figure_distinguishes_more_lines_than_it_has_colours() -> None:
     pytest.importorskip("matplotlib")
-    from ccplay.report.figures.cumulative import draw_growth
+    from ccplay.report.figures.experiment_figures import draw_growth
 
     lines = {f"variant {n}": Curve([0.0, 15.0], [0.0, 100.0 + n]) for n in range(13)}
     figure = draw_growth(lines, list(lines))
@@ -78,7 +78,7 @@ def test_the_figure_distinguishes_more_lines_than_it_has_colours() -> None:
 @given(st.lists(st.floats(min_value=0, max_value=1), min_size=1, max_size=20))
 def test_names_at_the_ends_of_lines_neither_overlap_nor_change_places(wanted: list[float]) -> None:
     pytest.importorskip("matplotlib")
-    from ccplay.report.figures.cumulative import spread
+    from ccplay.report.figures.experiment_figures import spread
 
     places = spread(wanted, 0.04)
     assert all(-1e-9 <= place <= 1 + 1e-9 for place in places)
@@ -89,6 +89,6 @@ def test_names_at_the_ends_of_lines_neither_overlap_nor_change_places(wanted: li
 
 def test_a_name_with_room_around_it_stands_where_its_line_ends() -> None:
     pytest.importorskip("matplotlib")
-    from ccplay.report.figures.cumulative import spread
+    from ccplay.report.figures.experiment_figures import spread
 
     assert spread([0.9, 0.1, 0.12], 0.1) == pytest.approx([0.9, 0.06, 0.16])

@@ -53,7 +53,7 @@ ALLOWED = {
     ("cli/manual.py", "Path(sys.argv[1], name).write_text"): "files of the wheel, by its developer",
     ("guest/fetch.py", "found.replace"): "in a folder of its own",
     ("guest/fetch.py", "images[modules[0]].replace"): "the same",
-    ("report/data/writers.py", "parquet.ParquetWriter"): "into an open file",
+    ("report/data/export.py", "parquet.ParquetWriter"): "into an open file",
     ("report/data/export.py", "ParquetWriter"): "the same",
     ("report/figures/style.py", "font.save"): "into an open file, or a buffer",
     ("report/figures/style.py", "figure.savefig"): "into a buffer, or an open file",

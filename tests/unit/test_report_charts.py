@@ -10,6 +10,7 @@ from hypothesis import given
 from hypothesis import strategies as st
 from msgspec.structs import replace
 
+from ccplay.analysis.results import CaseStatistics
 from ccplay.analysis.statistics import Statistic
 from ccplay.report.data.charts import Chart, ChartLine, Estimate, charts
 from ccplay.report.data.findings import distribution, together
@@ -20,11 +21,15 @@ from tests.unit.reports import PUBLISHED, case_result, case_statistics, experime
 
 pytest.importorskip("matplotlib")
 
+from matplotlib import markers
 from matplotlib.figure import Figure
+from matplotlib.lines import Line2D
 from matplotlib.patches import Ellipse, Rectangle
 from matplotlib.text import Annotation
 
-from ccplay.report.figures import backgrounds, chart, cumulative, style
+from ccplay.report.figures import backgrounds, style
+from ccplay.report.figures.experiment_figures import draw_cdf, draw_chart, draw_trade_off
+from ccplay.report.page.report_directory import _caption
 
 
 def test_a_chart_runs_along_the_axis_of_numbers_with_the_most_values() -> None:
@@ -67,7 +72,7 @@ def test_many_categories_have_a_panel_a_case_with_one_bar_each() -> None:
     assert (ratio.axis.name, ratio.hue) == ("cc", "")
     assert [title for title, _ in ratio.panels] == ["alone", "loss 2 %"]
     with style.look():
-        figure = chart.draw(ratio, style.Inks([]))
+        figure = draw_chart(ratio, style.Inks([]))
     left, right = figure.axes
     assert left.get_xlim() == right.get_xlim()
     assert [text.get_text() for text in right.texts][:3] == ["0", "0.0500", "0.100"]
@@ -98,7 +103,7 @@ def test_a_published_curve_is_drawn_over_ours_from_point_to_point() -> None:
     assert ratio.published
     assert all(line.joined == {10, 25} for _, lines in ratio.panels for line in lines)
     with style.look():
-        [axes] = chart.draw(ratio, style.Inks([])).axes
+        [axes] = draw_chart(ratio, style.Inks([])).axes
     drawn = [np.asarray(line.get_ydata()).tolist() for line in axes.lines]
     assert drawn.count([0.6, 0.8]) == 2, "a curve over each line"
     assert drawn.count([0.5, 0.7, 0.8]) == 2, "with a mark at each value"
@@ -137,7 +142,7 @@ def test_a_measurement_stands_behind_what_was_published_of_it() -> None:
         for name in ("a case of a long name", "another of a long name", "a third long name")
     ]
     with style.look():
-        [axes] = chart.draw(charts(bars, [])[0], style.Inks([])).axes
+        [axes] = draw_chart(charts(bars, [])[0], style.Inks([])).axes
     placed = [text.xy[0] for text in axes.texts if isinstance(text, Annotation)]
     assert placed == [max(PUBLISHED)] * 3
 
@@ -184,7 +189,7 @@ def test_every_chart_can_be_drawn_twice_alike() -> None:
             *charts(result.statistics, result.cases),
             *charts(matrix(("50 ms", "100 ms"), (10, 25, 300)), []),
         ]:
-            once, again = (style.svg_text(chart.draw(each, inks), each.name) for _ in range(2))
+            once, again = (style.svg_text(draw_chart(each, inks), each.name) for _ in range(2))
             assert once == again
             assert "<script" not in once
 
@@ -293,7 +298,7 @@ def test_a_bar_that_is_alone_stands_beside_its_name() -> None:
         reference=None,
     )
     with style.look():
-        [axes] = chart.draw(drawn, style.Inks(["1", "2"])).axes
+        [axes] = draw_chart(drawn, style.Inks(["1", "2"])).axes
     middles = [p.get_x() + p.get_width() / 2 for p in axes.patches if isinstance(p, Rectangle)]
     assert middles == pytest.approx([0.0, 0.81, 1.19])
 
@@ -305,9 +310,7 @@ def test_many_names_in_panels_of_distributions_can_be_distinguished() -> None:
     lines = {f"cc{n}": known for n in range(13)}
     conditions = ("alone", "cross traffic", "loss 2 %", "loss 5 %")
     with style.look():
-        figure = cumulative.draw_cdf(
-            ("RTT", "share"), [(c, lines) for c in conditions], [], ordered=False
-        )
+        figure = draw_cdf(("RTT", "share"), [(c, lines) for c in conditions], [], ordered=False)
     drawn = figure.axes[0].get_lines()
     assert len({(line.get_color(), str(line.get_linestyle())) for line in drawn}) == 13
     assert len({round(axes.get_position().x0, 3) for axes in figure.axes}) == 2
@@ -318,7 +321,7 @@ def test_many_names_in_panels_of_distributions_can_be_distinguished() -> None:
 def test_a_trade_off_has_an_ellipse_of_the_standard_deviation_for_each_sender() -> None:
     """Along the axes the runs of a differ by 10 ms and 1 Mbit/s; b has one run, and no ellipse."""
     runs = [(90.0, 5.0), (110.0, 5.0), (100.0, 4.0), (100.0, 6.0)]
-    figure = chart.draw_trade_off({"path 1": {"a": runs, "b": [(20.0, 3.0)]}})
+    figure = draw_trade_off({"path 1": {"a": runs, "b": [(20.0, 3.0)]}})
     (axes,) = figure.axes
     (ellipse,) = [each for each in axes.patches if isinstance(each, Ellipse)]
     assert tuple(ellipse.center) == (100.0, 5.0)
@@ -326,3 +329,60 @@ def test_a_trade_off_has_an_ellipse_of_the_standard_deviation_for_each_sender() 
     assert (ellipse.width / 2, ellipse.height / 2) == pytest.approx(sd)
     # Less delay is to the right.
     assert axes.get_xlim()[0] > axes.get_xlim()[1]
+
+
+# --- an interval that extends beyond the frame ends in an arrow, which the caption explains -------
+
+_CARETS = (markers.CARETUP, markers.CARETDOWN, markers.CARETLEFT, markers.CARETRIGHT)
+
+
+def ratios_of(ratios: dict[str, list[float]], **parameters: float) -> Chart:
+    """Return the chart of the checkpoint's ratio in cases with these runs."""
+    runs = {
+        name: [case_result(name, n, each, **parameters) for n, each in enumerate(values, 1)]
+        for name, values in ratios.items()
+    }
+    cases: list[CaseStatistics] = [case_statistics(name, each) for name, each in runs.items()]
+    return charts(cases, [run for each in runs.values() for run in each])[0]
+
+
+def arrows(figure: Figure) -> list[Line2D]:
+    return [line for axes in figure.axes for line in axes.lines if line.get_marker() in _CARETS]
+
+
+def drawn_chart(found: Chart) -> Figure:
+    with style.look():
+        return draw_chart(found, style.Inks([]))
+
+
+def test_an_interval_that_leaves_the_frame_ends_in_arrows() -> None:
+    """Two runs that differ by as much as their mean have a far wider interval than the frame.
+
+    Its half width is 12.7 times half of their difference.
+    """
+    found = ratios_of({"a": [0.5, 1.5], "b": [1.0, 1.01]})
+    assert found.cut
+    figure = drawn_chart(found)
+    low, high = figure.axes[0].get_ylim()
+    ends = {line.get_marker(): float(np.asarray(line.get_ydata())[0]) for line in arrows(figure)}
+    assert ends == {markers.CARETUP: high, markers.CARETDOWN: low}
+    assert "arrows: intervals that extend beyond the frame" in _caption(found)
+
+
+def test_bars_to_the_right_have_arrows_to_the_sides() -> None:
+    names = {f"a case with a very long name indeed, number {n}": [0.5, 1.5] for n in range(5)}
+    found = {line.get_marker() for line in arrows(drawn_chart(ratios_of(names)))}
+    assert found == {markers.CARETLEFT, markers.CARETRIGHT}
+
+
+def test_intervals_within_the_frame_have_no_arrows() -> None:
+    found = ratios_of({"a": [1.0, 1.01, 1.02], "b": [0.9, 0.91, 0.92]})
+    assert not found.cut
+    assert not arrows(drawn_chart(found))
+    assert "arrows" not in _caption(found)
+
+
+def test_single_runs_have_no_arrows() -> None:
+    found = ratios_of({"a": [0.2], "b": [5.0]})
+    assert not found.cut
+    assert not arrows(drawn_chart(found))

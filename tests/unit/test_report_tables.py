@@ -12,8 +12,7 @@ from ccplay.model.columns import Column
 from ccplay.report.data.findings import columns, family_findings, findings, verdicts
 from ccplay.report.data.material import MOST_DRAWN, MOST_SHOWN
 from ccplay.report.data.naming import in_order, words
-from ccplay.report.data.report_tables import tables
-from ccplay.report.data.writers import MOST_IN_MARKDOWN, Cell, ReportTable
+from ccplay.report.data.report_tables import MOST_IN_MARKDOWN, Cell, ReportTable, tables
 from ccplay.report.terminal.terminal_tables import _Fitting
 from tests.unit.reports import PUBLISHED, experiment, material, variants
 

@@ -2,13 +2,14 @@
 
 from __future__ import annotations
 
+import csv
 import sys
 from collections.abc import Iterable, Iterator, Mapping, Sequence
 from contextlib import ExitStack, contextmanager
 from io import TextIOWrapper
 from operator import itemgetter
 from pathlib import Path
-from typing import Any, BinaryIO, TypeAlias
+from typing import Any, BinaryIO, TextIO, TypeAlias
 
 from ccplay.analysis.metrics import identity_of, metrics_of
 from ccplay.analysis.results import CaseResult
@@ -23,7 +24,7 @@ from ccplay.model.variables import FLOW_VARIABLES, QUEUE_VARIABLES, Cells, colum
 from ccplay.model.wording import CA_STATES
 from ccplay.report.data.curves import INTERVAL_S, moved
 from ccplay.report.data.material import Material, Run
-from ccplay.report.data.writers import Batch, CsvWriter, ParquetWriter, import_pyarrow
+from ccplay.report.data.report_tables import harmless
 from ccplay.session.archive import read_recording
 from ccplay.state.lab_state import LabState
 from ccplay.stream.sources import recorded_events
@@ -34,7 +35,13 @@ from ccplay.traffic.base import Traffic, TrafficKind
 
 
 Schema: TypeAlias = dict[str, Cells]
-"""Columns of a table in order, and their content."""
+"""Columns of a table in order, and their content.
+
+A column is its name, which has the unit, and the kind of its cells; how people read a column in a
+terminal or on a page is described by ``ccplay.model.columns``.
+"""
+Batch: TypeAlias = dict[str, Sequence[Any]]
+"""Rows of a table, column by column."""
 
 TCP: dict[str, tuple[str, Cells]] = {
     "flow": ("flow", "text"),
@@ -466,7 +473,87 @@ def _run_row(run: CaseResult) -> dict[str, Any]:
     }
 
 
-# --- exports tidy samples to files: CSV, or Parquet if pyarrow is installed -----------------------
+# --- writers of rows into files: CSV, or Parquet if pyarrow is installed --------------------------
+
+
+class CsvWriter:
+    """Writes CSV (RFC 4180); unknown values are empty cells."""
+
+    def __init__(self, file: TextIO, columns: Schema) -> None:
+        self._file = file
+        self._writer = csv.writer(file, lineterminator="\r\n")
+        self._texts = {name for name, kind in columns.items() if kind == "text"}
+        self._columns = list(columns)
+        self._writer.writerow([harmless(name) for name in self._columns])
+
+    def put(self, batch: Batch) -> None:
+        """Write some rows."""
+        columns = [
+            [harmless(cell) for cell in batch[name]] if name in self._texts else batch[name]
+            for name in self._columns
+        ]
+        self._writer.writerows(zip(*columns, strict=True))
+
+    def close(self) -> None:
+        """Write the remaining rows; the caller closes the file."""
+        self._file.flush()
+
+    def abandon(self) -> None:
+        """Do nothing: the caller discards the file."""
+
+
+def import_pyarrow() -> tuple[Any, Any]:
+    """Return pyarrow and its Parquet module. Raises ``UsageError`` if it is not installed."""
+    try:
+        import pyarrow  # noqa: ICN001, PLC0415 - CSV must work without it
+        from pyarrow import parquet  # noqa: PLC0415
+    except ModuleNotFoundError:
+        raise UsageError("Parquet needs pyarrow: pip install 'ccplay[report]'") from None
+    return pyarrow, parquet
+
+
+class ParquetWriter:
+    """Writes Parquet in row groups of about a hundred thousand rows."""
+
+    _GROUP = 100_000
+
+    def __init__(self, file: BinaryIO, columns: Schema) -> None:
+        """Write to an open file. Raises ``UsageError`` if pyarrow is not installed."""
+        self._arrow, parquet = import_pyarrow()
+        types: dict[Cells, Any] = {
+            "text": self._arrow.dictionary(self._arrow.int32(), self._arrow.string()),
+            "whole": self._arrow.int64(),
+            "real": self._arrow.float64(),
+            "flag": self._arrow.bool_(),
+        }
+        self._columns = self._arrow.schema([(name, types[kind]) for name, kind in columns.items()])
+        self._writer = parquet.ParquetWriter(file, self._columns, compression="zstd")
+        self._waiting: dict[str, list[Any]] = {name: [] for name in columns}
+
+    def put(self, batch: Batch) -> None:
+        """Accept some rows, which are written once there are enough for a row group."""
+        for name, values in batch.items():
+            self._waiting[name] += values
+        if len(self._waiting["case"]) >= self._GROUP:
+            self._flush()
+
+    def close(self) -> None:
+        """Write the remaining rows."""
+        self._flush()
+        self._writer.close()
+
+    def abandon(self) -> None:
+        """Write nothing more."""
+        # Otherwise the writer, when deleted, would write its footer to a closed file.
+        self._writer.is_open = False
+
+    def _flush(self) -> None:
+        if self._waiting["case"]:
+            self._writer.write_table(self._arrow.table(self._waiting, schema=self._columns))
+        self._waiting = {name: [] for name in self._columns.names}
+
+
+# --- exports tidy samples to files: each table is written whole -----------------------------------
 
 FORMATS = ("csv", "parquet")
 

@@ -1,7 +1,9 @@
-"""Tables of results as text."""
+"""Tables of results: the rows that terminal and page print, and the files of a report."""
 
 from __future__ import annotations
 
+import csv
+import io
 from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
 from functools import partial
 from typing import Any, TypeAlias
@@ -13,7 +15,6 @@ from ccplay.analysis.statistics import Statistic
 from ccplay.model.columns import ResultTable
 from ccplay.report.data.findings import family_findings, findings, verdicts
 from ccplay.report.data.naming import in_order
-from ccplay.report.data.writers import Cell, ReportTable
 from ccplay.traffic import KINDS, TRAFFIC
 
 # --- the tables of runs, as described by each kind of traffic, by queues and by interfaces --------
@@ -61,6 +62,80 @@ def _busy(run: CaseResult) -> list[QueueResult]:
 
 
 # --- tables of a report as files: plain rows, with units in column names --------------------------
+
+Cell: TypeAlias = str | int | float | bool | None
+_OBEYED = ("=", "+", "-", "@", "\t", "\r")
+"""First characters of cells that spreadsheets treat as formulas."""
+MOST_IN_MARKDOWN = 2000
+"""Largest number of rows of a table that is also written as Markdown, which people read."""
+
+
+class ReportTable(msgspec.Struct, frozen=True):
+    """A table of cells."""
+
+    name: str
+    columns: list[str]
+    rows: list[list[Cell]]
+
+    @classmethod
+    def of(cls, name: str, rows: Sequence[Mapping[str, Cell]]) -> ReportTable:
+        """Return a table with the columns of all rows, in order of appearance."""
+        columns = list(dict.fromkeys(key for row in rows for key in row))
+        return cls(name, columns, [[row.get(key) for key in columns] for row in rows])
+
+    def files(self) -> Iterator[tuple[str, str]]:
+        """Yield the extension and the text of each of the table's files."""
+        if len(self.rows) <= MOST_IN_MARKDOWN:
+            yield "md", self.markdown()
+        yield "csv", self.csv()
+        yield "json", self.json()
+
+    def csv(self) -> str:
+        """Return the table as CSV (RFC 4180), with numbers in full; unknown values are empty."""
+        text = io.StringIO(newline="")
+        writer = csv.writer(text, lineterminator="\r\n")
+        writer.writerows(map(harmless, row) for row in (self.columns, *self.rows))
+        return text.getvalue()
+
+    def json(self) -> str:
+        """Return the table as JSON: a list of objects, one per row."""
+        rows = [dict(zip(self.columns, row, strict=True)) for row in self.rows]
+        return msgspec.json.format(msgspec.json.encode(rows)).decode() + "\n"
+
+    def markdown(self) -> str:
+        """Return the table as Markdown, with fractions to six significant digits."""
+        head = [_markdown(each) for each in self.columns]
+        rule = [
+            "---:"
+            if all(
+                isinstance(row[i], int | float | None) and not isinstance(row[i], bool)
+                for row in self.rows
+            )
+            else "---"
+            for i in range(len(head))
+        ]
+        lines = [head, rule, *([_markdown(cell) for cell in row] for row in self.rows)]
+        return "".join(f"| {' | '.join(line)} |\n" for line in lines)
+
+
+def harmless(cell: Cell) -> Cell:
+    """Return a cell that no spreadsheet evaluates, because a name may look like a formula."""
+    if isinstance(cell, str) and cell.startswith(_OBEYED):
+        return f"'{cell}"
+    return cell
+
+
+def _markdown(cell: Cell) -> str:
+    if cell is None:
+        return ""
+    if isinstance(cell, float):
+        return f"{cell:.6g}"
+    text = str(cell).lower() if isinstance(cell, bool) else str(cell)
+    if text.isalnum():
+        return text
+    for sign in "\\`*_[]<>|":
+        text = text.replace(sign, f"\\{sign}")
+    return " ".join(text.split())
 
 
 def tables(result: Result) -> Iterator[ReportTable]:

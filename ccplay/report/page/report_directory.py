@@ -24,9 +24,8 @@ from ccplay.report.data.charts import Chart, charts, families
 from ccplay.report.data.findings import TIMES, Distribution, together
 from ccplay.report.data.material import Material, MatrixAxis, as_written, axes, place, point, slug
 from ccplay.report.data.naming import in_order
-from ccplay.report.data.report_tables import tables
-from ccplay.report.data.writers import ReportTable
-from ccplay.report.figures import chart, cumulative, network_drawing, style
+from ccplay.report.data.report_tables import ReportTable, tables
+from ccplay.report.figures import experiment_figures, network_drawing, style
 from ccplay.report.figures.run_figures import RunDrawing, RunJob, draw_run
 from ccplay.report.figures.style import Inks, Overview, draw_overview
 from ccplay.report.page.page import DRAWING, render
@@ -47,7 +46,7 @@ def overviews(
     inks = Inks(names)
     for number, each in enumerate(charts(material.result.statistics, material.result.cases)):
         lead = number == 0 and each.drawn_along
-        work = partial(chart.draw, each, inks)
+        work = partial(experiment_figures.draw_chart, each, inks)
         found.append(Overview(each.name, each.title, _caption(each), work, lead))
     return [*found, *_trade_off(material), *_distributions(material, drawn)]
 
@@ -72,7 +71,7 @@ def _trade_off(material: Material) -> Iterator[Overview]:
             "Goodput against self-inflicted delay",
             "The time that 95 % of the packets waited for the link that moved, and the goodput of "
             "all flows; dots: single runs; ellipses: their standard deviation.",
-            partial(chart.draw_trade_off, panels),
+            partial(experiment_figures.draw_trade_off, panels),
         )
 
 
@@ -92,7 +91,7 @@ def _growth(material: Material, drawn: Sequence[RunDrawing]) -> Iterator[Overvie
             f"growth-{slug(family)}" if family else "growth",
             f"Acknowledged segments, {family}" if family else "Acknowledged segments",
             "Acknowledged segments of the flow since it started; one run of each case.",
-            partial(cumulative.draw_growth, lines, names),
+            partial(experiment_figures.draw_growth, lines, names),
         )
 
 
@@ -143,12 +142,12 @@ def _distributions(material: Material, drawn: Sequence[RunDrawing]) -> Iterator[
             if len(names) == 1:
                 shown = [("", {title: by_case[names[0]] for title, by_case in shown})]
             order = names if len(names) > 1 else list(shown[0][1])
-            draw = partial(cumulative.draw_completion_times, labels, shown, order)
+            draw = partial(experiment_figures.draw_completion_times, labels, shown, order)
         else:
             by_case = shown[0][1]
             cases = [each for each in material.result.statistics if each.name in by_case]
             panels, ordered = _panels(cases, by_case)
-            draw = partial(cumulative.draw_cdf, labels, panels, names, ordered=ordered)
+            draw = partial(experiment_figures.draw_cdf, labels, panels, names, ordered=ordered)
         yield Overview(
             f"cdf-{times.name}",
             f"Distribution of {times.label.partition(' (')[0]}",

@@ -1,4 +1,4 @@
-"""Charts of estimates with their intervals."""
+"""The figures of an experiment: charts of estimates, trade-offs, distributions, and growth."""
 
 from __future__ import annotations
 
@@ -14,9 +14,19 @@ from matplotlib.container import ErrorbarContainer
 from matplotlib.figure import Figure
 from matplotlib.lines import Line2D
 from matplotlib.patches import Ellipse, Patch
-from matplotlib.ticker import FixedLocator, FuncFormatter, MaxNLocator, NullFormatter, NullLocator
+from matplotlib.ticker import (
+    FixedLocator,
+    FuncFormatter,
+    LogLocator,
+    MaxNLocator,
+    NullFormatter,
+    NullLocator,
+    PercentFormatter,
+)
 
 from ccplay.report.data.charts import Chart, ChartLine, Estimate
+from ccplay.report.data.curves import Curve
+from ccplay.report.data.findings import Distribution
 from ccplay.report.data.material import CASES, Parameter, as_written
 from ccplay.report.figures import style
 from ccplay.report.figures.style import Ink, Inks
@@ -162,7 +172,7 @@ _ERROR: dict[str, Any] = {"elinewidth": 0.8, "capsize": 2.2, "capthick": 0.8, "l
 _SPREAD: dict[str, Any] = {"elinewidth": 3.0, "capsize": 0, "alpha": 0.35, "label": "_spread"}
 
 
-def draw(chart: Chart, inks: Inks) -> Figure:
+def draw_chart(chart: Chart, inks: Inks) -> Figure:
     """Return a chart as a figure: lines along a numeric axis, bars otherwise."""
     if chart.drawn_along:
         return _lines(chart, inks)
@@ -444,3 +454,213 @@ def _spread(runs: Sequence[tuple[float, float]], colour: str) -> Ellipse:
     axes = [2 * math.sqrt(max(each, 0.0)) for each in (middle + apart, middle - apart)]
     angle = math.degrees(math.atan2(2 * both, across - up) / 2)
     return Ellipse(means, *axes, angle=angle, facecolor=colour, alpha=0.3, linewidth=0, zorder=2)
+
+
+# --- cumulative distributions of delays, and of flow completion times, by case --------------------
+
+_SHARES_LEFT_IN = 0.52
+_SHARES_HEIGHT_IN = 1.75
+_NEAR = 0.4
+"""Largest ratio of the least to the greatest value at which the axis begins at 0."""
+
+
+def draw_cdf(
+    labels: tuple[str, str],
+    panels: Sequence[tuple[str, Mapping[str, Distribution]]],
+    cases: Sequence[str],
+    *,
+    ordered: bool,
+) -> Figure:
+    """Return one or several panels side by side, with a line per name.
+
+    ``labels`` are those of the two axes. ``ordered`` draws the names as steps of a colour scale;
+    otherwise a name that is one of ``cases`` has the same ink in all figures.
+    """
+    names = list(dict.fromkeys(name for _, lines in panels for name in lines))
+    known = cases if set(names) <= set(cases) else names
+    inks = dict(zip(names, scale(len(names)), strict=True)) if ordered else style.case_inks(known)
+    every = [each for _, lines in panels for each in lines.values()]
+    left, right = min(each.values[0] for each in every), max(each.quantile(0.999) for each in every)
+    left = left - 0.03 * (right - left) if left > _NEAR * right else 0.0
+    figure, drawn = _frame_shares(
+        [title for title, _ in panels], {name: inks[name] for name in names}
+    )
+    for number, (axes, (_, lines)) in enumerate(zip(drawn, panels, strict=True)):
+        for name, distribution in lines.items():
+            _draw_distribution(axes, distribution, inks[name])
+        axes.set_xlim(left, right + 0.03 * (right - left) or 1)
+        axes.xaxis.set_major_locator(MaxNLocator(6, steps=[1, 2, 2.5, 5, 10]))
+        axes.set_xlabel(labels[0], labelpad=1.5)
+        axes.set_ylabel("" if number % style.panels_across(len(panels)) else labels[1])
+    return figure
+
+
+_LEAST_MS = 1e-3
+"""Smallest value on a logarithmic axis in ms, which can't show the 0 that recordings may have."""
+
+
+def draw_completion_times(
+    labels: tuple[str, str],
+    panels: Sequence[tuple[str, Mapping[str, Distribution]]],
+    names: Sequence[str],
+) -> Figure:
+    """Return panels side by side, each with a title and a line for some of ``names``.
+
+    ``labels`` are those of the two axes. The panels share a logarithmic axis in
+    ms, because the times of short and long transfers differ by orders of magnitude.
+    """
+    inks = style.case_inks(names)
+    used = [name for name in names if any(name in lines for _, lines in panels)]
+    every = [line for _, lines in panels for line in lines.values()]
+    least = max(min(line.values[0] for line in every), _LEAST_MS)
+    most = max(*(line.values[-1] for line in every), least)
+    # On a few decades, powers of ten alone would be too few ticks.
+    span = most / least * 1.15**2
+    subs = (1.0,) if span > 1000 else (1.0, 3.0) if span > 30 else (1.0, 2.0, 5.0)
+    figure, drawn = _frame_shares(
+        [title for title, _ in panels], {name: inks[name] for name in used}
+    )
+    for number, (axes, (_, lines)) in enumerate(zip(drawn, panels, strict=True)):
+        for name, line in lines.items():
+            _draw_distribution(axes, line, inks[name], _LEAST_MS)
+        axes.set_xscale("log")
+        axes.set_xlim(least / 1.15, most * 1.15)
+        axes.xaxis.set_major_locator(LogLocator(subs=subs, numticks=9))
+        axes.xaxis.set_major_formatter(FuncFormatter(lambda value, _: f"{value:g}"))
+        axes.xaxis.set_minor_formatter(NullFormatter())
+        axes.set_xlabel(labels[0], labelpad=1.5)
+        if not number:
+            axes.set_ylabel(labels[1], labelpad=1.5)
+    return figure
+
+
+def _frame_shares(titles: Sequence[str], inks: Mapping[str, Ink]) -> tuple[Figure, list[Axes]]:
+    """Return a figure and the axes of its panels, whose vertical axis has shares in percent."""
+    handles = [
+        Line2D([], [], color=ink.colour, linestyle=ink.dash, label=name)
+        for name, ink in (inks.items() if len(inks) > 1 else ())
+    ]
+    width = style.PAGE_IN if len(titles) > 1 else style.COLUMN_IN
+    figure, panels = style.frame(
+        titles, handles, width, left=_SHARES_LEFT_IN, height=_SHARES_HEIGHT_IN, below=_BOTTOM_IN
+    )
+    for axes in panels:
+        axes.set_ylim(0, 1.01)
+        axes.yaxis.set_major_formatter(PercentFormatter(1.0, decimals=0, symbol=" %"))
+    return figure, panels
+
+
+def _draw_distribution(
+    axes: Axes, distribution: Distribution, ink: Ink, least: float = -math.inf
+) -> None:
+    axes.plot(
+        [max(value, least) for value in (distribution.values[0], *distribution.values)],
+        [0.0, *distribution.shares],
+        color=ink.colour,
+        linestyle=ink.dash,
+        linewidth=1.1,
+        drawstyle="steps-post",
+    )
+
+
+# --- acknowledged segments over time: one line per case, labelled at its end ----------------------
+
+_LEADER_IN = 0.16
+_SAMPLE_IN = 0.3
+"""Length in inches of the sample of a line beside its label."""
+_GROWTH_HEIGHT_IN = 3.0
+_TOP_IN = 0.1
+_GROWTH_ROW_IN = 0.125
+
+
+def draw_growth(lines: Mapping[str, Curve], cases: Sequence[str]) -> Figure:
+    """Return a figure of the named lines, with inks in the order of ``cases``, which has all names.
+
+    Lines of one colour differ in their dashes.
+    """
+    known = style.case_inks(cases)
+    inks = {name: known[name] for name in lines}
+    widest = max(style.text_width_in(name) for name in lines)
+    width = style.PAGE_IN - LEFT_IN - _LEADER_IN - _SAMPLE_IN - widest - 0.12
+    height = max(_GROWTH_HEIGHT_IN, _GROWTH_ROW_IN * len(lines))
+    figure = Figure(figsize=(style.PAGE_IN, _TOP_IN + height + _BOTTOM_IN))
+    axes = style.box(figure, LEFT_IN, _BOTTOM_IN, width, height)
+    for name, line in lines.items():
+        ink = inks[name]
+        axes.plot(line.t, line.y, color=ink.colour, linestyle=ink.dash, linewidth=1.2)
+    top = max(line.top for line in lines.values()) * 1.03 or 1
+    last = max(line.t[-1] for line in lines.values())
+    axes.set_xlim(0, last)
+    axes.set_ylim(0, top)
+    axes.xaxis.set_major_locator(MaxNLocator(8, steps=[1, 2, 2.5, 5, 10]))
+    axes.set_xlabel("time since the flow's start (s)", labelpad=1.5)
+    axes.set_ylabel("acknowledged (segments)")
+    ends = [(line.t[-1] / last, line.y[-1] / top) for line in lines.values()]
+    places = spread([y for _, y in ends], _GROWTH_ROW_IN / height)
+    for (name, ink), end, place in zip(inks.items(), ends, places, strict=True):
+        _name_line(axes, name, ink, (end, place, width))
+    return figure
+
+
+def spread(wanted: Sequence[float], least: float) -> list[float]:
+    """Return positions from 0 to 1 near the wanted ones, in order, at least ``least`` apart.
+
+    Positions that are too close are spread around their middle.
+    """
+    order = sorted(range(len(wanted)), key=lambda n: wanted[n])
+    groups: list[tuple[float, list[int]]] = []
+    for n in order:
+        middle, members = wanted[n], [n]
+        while groups and _bottom(middle, members, least) < _bottom(*groups[-1], -least) + least:
+            _, before = groups.pop()
+            members = [*before, *members]
+            middle = sum(wanted[m] for m in members) / len(members)
+            half = (len(members) - 1) / 2 * least
+            middle = min(max(middle, half), max(1 - half, half))
+        groups.append((middle, members))
+    places = [0.0] * len(wanted)
+    for middle, members in groups:
+        for row, n in enumerate(members):
+            places[n] = _bottom(middle, members, least) + row * least
+    return places
+
+
+def _bottom(middle: float, members: Sequence[int], least: float) -> float:
+    """Return the lowest position of a group; the highest one for a negative distance."""
+    return middle - (len(members) - 1) / 2 * least
+
+
+def _name_line(
+    axes: Axes, name: str, ink: Ink, where: tuple[tuple[float, float], float, float]
+) -> None:
+    """Draw the label of a line, and a leader to it from the line's end at another height."""
+    (right, end), place, width_in = where
+    turn, tip = 1 + _LEADER_IN / width_in, 1 + (_LEADER_IN + _SAMPLE_IN) / width_in
+    across = axes.transAxes
+    axes.plot(
+        [right, turn],
+        [end, place],
+        transform=across,
+        clip_on=False,
+        color=ink.colour,
+        linewidth=0.5,
+    )
+    axes.plot(
+        [turn, tip],
+        [place, place],
+        transform=across,
+        clip_on=False,
+        color=ink.colour,
+        linestyle=ink.dash,
+        linewidth=1.2,
+    )
+    axes.annotate(
+        name,
+        (tip, place),
+        xycoords=across,
+        xytext=(3, 0),
+        textcoords="offset points",
+        va="center_baseline",
+        fontsize=style.SMALL,
+        annotation_clip=False,
+    )
