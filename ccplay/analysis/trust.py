@@ -9,9 +9,10 @@ from itertools import accumulate, pairwise
 from typing import NamedTuple
 
 import msgspec
+from msgspec.structs import replace
 
 from ccplay.model.columns import COUNT, Column, Format, ResultTable
-from ccplay.model.events import MOST_LATE_S, Applied, Health, LinkChanged
+from ccplay.model.events import MOST_LATE_S, Applied, LinkChanged
 from ccplay.model.values import MOST_SEGMENTS
 from ccplay.state.lab_state import LabState
 from ccplay.traffic import is_brief
@@ -393,32 +394,14 @@ HEALTH = ResultTable(
 def judge(state: LabState) -> HealthResult:
     """Summarise every ``Health`` of a session, with the reasons not to trust it."""
     healths = state.healths
-    ticks = sum(each.ticks for each in healths)
-    missed = sum(each.missed for each in healths)
     steal = [each.steal for each in healths]
     delay_p50 = [e.delay_late_p50_us for e in healths if e.delay_late_p50_us is not None]
     delay_p99 = [e.delay_late_p99_us for e in healths if e.delay_late_p99_us is not None]
-    dropped = max((each.events_dropped for each in healths), default=0)
     rates = [each.rate_accuracy for each in healths if each.rate_accuracy is not None]
-    accuracy = _middle(rates)
-    reasons = _reasons(healths, ticks, missed, dropped, _middle(delay_p99))
-    if accuracy is not None and abs(accuracy - 1) > MOST_RATE_OFF:
-        reasons.append(f"a busy link carried {accuracy:.0%} of its rate")
-    if (off := delay_off(state)) is not None:
-        reasons.append(off)
-    if (late := lateness_text(state)) is not None:
-        reasons.append(late)
-    reasons += state.spoiled
-    if (above := above_framing(state)) is not None:
-        reasons.append(above)
     windows = impossible_windows(state)
-    reasons += [
-        f"flow {name} had a window of {most:,} segments: its algorithm was skipped, or is wrong"
-        for name, most in windows.items()
-    ]
-    return HealthResult(
-        ticks=ticks,
-        missed=missed,
+    found = HealthResult(
+        ticks=sum(each.ticks for each in healths),
+        missed=sum(each.missed for each in healths),
         late_p50_us=_middle([each.late_p50_us for each in healths]),
         late_p99_us=max((each.late_p99_us for each in healths), default=None),
         sweep_p50_us=_middle([each.sweep_p50_us for each in healths]),
@@ -428,13 +411,26 @@ def judge(state: LabState) -> HealthResult:
         steal_max=max(steal, default=None),
         delay_late_p50_us=_middle(delay_p50),
         delay_late_p99_us=_middle(delay_p99),
-        rate_accuracy=accuracy,
-        events_dropped=dropped,
+        rate_accuracy=_middle(rates),
+        events_dropped=max((each.events_dropped for each in healths), default=0),
         impossible_windows=len(windows),
         late_steps=len(late_steps(state)),
-        trustworthy=not reasons,
-        reasons=reasons,
+        trustworthy=True,
+        reasons=[],
     )
+    reasons = _reasons(found)
+    if (off := delay_off(state)) is not None:
+        reasons.append(off)
+    if (late := lateness_text(state)) is not None:
+        reasons.append(late)
+    reasons += state.spoiled
+    if (above := above_framing(state)) is not None:
+        reasons.append(above)
+    reasons += [
+        f"flow {name} had a window of {most:,} segments: its algorithm was skipped, or is wrong"
+        for name, most in windows.items()
+    ]
+    return replace(found, trustworthy=not reasons, reasons=reasons)
 
 
 def was_judged(health: HealthResult) -> bool:
@@ -453,22 +449,25 @@ def for_want_of_cpu(health: HealthResult) -> bool:
     )
 
 
-def _reasons(
-    healths: list[Health], ticks: int, missed: int, dropped: int, delay_late: float | None
-) -> list[str]:
-    if not healths:
+def _reasons(health: HealthResult) -> list[str]:
+    """Return the reasons to doubt a lab by its own timing."""
+    if not was_judged(health):
         return ["ended before the lab had checked its own health (1 s)"]
     reasons = []
-    if missed > MOST_MISSED * (ticks + missed):
-        reasons.append(f"{missed} of {ticks + missed} samples were missed")
-    if (steal := _mean([each.steal for each in healths]) or 0) > MOST_STEAL:
+    due = health.ticks + health.missed
+    if health.missed > MOST_MISSED * due:
+        reasons.append(f"{health.missed} of {due} samples were missed")
+    if (steal := health.steal or 0) > MOST_STEAL:
         reasons.append(f"the hypervisor took {steal:.0%} of the time")
-    if (busy := _mean([each.host_cpu for each in healths]) or 0) > MOST_HOST_CPU:
+    if (busy := health.host_cpu or 0) > MOST_HOST_CPU:
         reasons.append(f"the machine was {busy:.0%} busy")
-    if delay_late is not None and delay_late > MOST_DELAY_LATE_US:
-        reasons.append(f"the delay line was {delay_late / 1000:.1f} ms late (p99)")
-    if dropped:
-        reasons.append(f"{dropped} samples were lost on a slow pipe")
+    if (late_us := health.delay_late_p99_us or 0) > MOST_DELAY_LATE_US:
+        reasons.append(f"the delay line was {late_us / 1000:.1f} ms late (p99)")
+    if health.events_dropped:
+        reasons.append(f"{health.events_dropped} samples were lost on a slow pipe")
+    accuracy = health.rate_accuracy
+    if accuracy is not None and abs(accuracy - 1) > MOST_RATE_OFF:
+        reasons.append(f"a busy link carried {accuracy:.0%} of its rate")
     return reasons
 
 
