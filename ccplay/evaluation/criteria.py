@@ -316,11 +316,9 @@ def _measured(
             other = point.at[criterion.beside]
         reference = points.get(other, {}).get(key) if other else None
         if other and reference is None:
-            why = f"{other} was not measured"
-            figures.append(_unclear(point, why))
+            figures.append(_unclear(point, f"{other} was not measured"))
         elif other == subject:
-            same = 1.0 if measure.over else 0.0
-            figures.append(_figure(measure, point, None, same))
+            figures.append(_figure(measure, point, None, 1.0 if measure.over else 0.0))
         else:
             figures.append(_figure(measure, point, reference))
     if not figures:
@@ -417,8 +415,7 @@ def _verdict(
     measure: CriterionMeasure, value: float, low: float | None, high: float | None
 ) -> Verdict:
     """Return the verdict on an interval; on the value alone if it is of a single run."""
-    least = -math.inf if measure.low is None else measure.low
-    most = math.inf if measure.high is None else measure.high
+    least, most = _bounds(measure)
     low, high = (value if low is None else low), (value if high is None else high)
     if least <= low and high <= most:
         return "pass"
@@ -429,9 +426,13 @@ def _margin(measure: CriterionMeasure, figure: Figure) -> float:
     """Return the distance of a value from the nearest bound; negative beyond it."""
     if figure.value is None:
         return -math.inf
-    least = -math.inf if measure.low is None else measure.low
-    most = math.inf if measure.high is None else measure.high
+    least, most = _bounds(measure)
     return min(figure.value - least, most - figure.value)
+
+
+def _bounds(measure: CriterionMeasure) -> tuple[float, float]:
+    least = -math.inf if measure.low is None else measure.low
+    return least, math.inf if measure.high is None else measure.high
 
 
 def _short(value: float | None) -> float | None:

@@ -48,24 +48,6 @@ _STYLES: dict[Verdict, str] = {
 }
 
 
-class _Worst(msgspec.Struct, frozen=True):
-    """The worst figure of a measure of one subject, and its verdict."""
-
-    text: str = ""
-    at: str = ""
-    verdict: str = ""
-    style: str = ""
-
-
-class _Line(msgspec.Struct, frozen=True):
-    """A measure in the table of verdicts."""
-
-    text: str
-    ours: _Worst
-    others: list[_Worst]
-    bound: str
-
-
 class _Grid(msgspec.Struct, frozen=True):
     """A measure of all subjects at all points."""
 
@@ -75,21 +57,15 @@ class _Grid(msgspec.Struct, frozen=True):
     note: str
 
 
-class _Panel(msgspec.Struct, frozen=True):
-    """A run, drawn small."""
-
-    svg: Markup
-    caption: str
-
-
 class _Row(msgspec.Struct, frozen=True):
     """A criterion on the page."""
 
     found: CriterionResult
-    style: str
-    lines: list[_Line]
+    lines: list[tuple[Measured, list[Measured | None]]]
+    """Each measure of the subject, and that of the others; None for those without runs."""
     tables: list[_Grid]
-    panels: list[_Panel]
+    panels: list[tuple[Markup, str]]
+    """Runs drawn small, with their captions."""
     case: str
     """Option of the command that repeats the point that decided alone."""
 
@@ -108,7 +84,6 @@ class _Heat(msgspec.Struct, frozen=True):
 
     title: str
     about: str
-    corner: str
     heads: list[str]
     rows: list[tuple[str, list[_Cell]]]
 
@@ -149,6 +124,9 @@ def render(evaluation: Evaluation, out: Path) -> str:
         .get_template("evaluation.html.j2")
         .render(
             css=style_sheet(),
+            styles=_STYLES,
+            at=_at,
+            write_figure=write_figure,
             subject=evaluation.subject,
             facts=" · ".join(filter(None, facts)),
             summary=evaluation.counts(),
@@ -175,7 +153,6 @@ def _row(found: CriterionResult, others: Sequence[str], out: Path, kind: str) ->
         case = f"--case {shlex.quote(name)}"
     return _Row(
         found,
-        _STYLES[found.verdict],
         list(_lines(found.judged, others)),
         list(_grids(found.judged)),
         list(_panels(found.judged[0], out)) if found.judged else [],
@@ -183,23 +160,12 @@ def _row(found: CriterionResult, others: Sequence[str], out: Path, kind: str) ->
     )
 
 
-def _lines(judged: Sequence[Judged], others: Sequence[str]) -> Iterator[_Line]:
-    by_name = {each.subject: each for each in judged}
+def _lines(
+    judged: Sequence[Judged], others: Sequence[str]
+) -> Iterator[tuple[Measured, list[Measured | None]]]:
+    by_name = {each.subject: each.measures for each in judged}
     for number, measured in enumerate(judged[0].measures if judged else ()):
-        yield _Line(
-            text=measured.text,
-            ours=_worst(measured),
-            others=[
-                _worst(by_name[name].measures[number]) if name in by_name else _Worst()
-                for name in others
-            ],
-            bound=measured.bound,
-        )
-
-
-def _worst(measured: Measured) -> _Worst:
-    verdict = measured.worst.verdict
-    return _Worst(write_figure(measured), _at(measured.worst), verdict, _STYLES[verdict])
+        yield measured, [by_name[name][number] if name in by_name else None for name in others]
 
 
 def _at(figure: Figure) -> str:
@@ -253,7 +219,6 @@ def _heats(found: CriterionResult) -> Iterator[_Heat]:
             # A relative measure is drawn as it is alone, under the name of its metric.
             title=words(first.metric).quantity.capitalize() if relative else first.text,
             about=f"{found.title}: {first.metric}",
-            corner="who → whom",
             heads=heads,
             rows=rows,
         )
@@ -278,8 +243,8 @@ def _cell(metric: str, figure: Figure | None) -> _Cell:
 # --- small pictures of the runs behind a verdict --------------------------------------------------
 
 
-def _panels(judged: Judged, out: Path) -> Iterator[_Panel]:
-    """Yield a small picture of the first run at each point, the worst point first."""
+def _panels(judged: Judged, out: Path) -> Iterator[tuple[Markup, str]]:
+    """Yield a small picture of the first run at each point with its caption, the worst first."""
     measured = judged.deciding
     figures = sorted(measured.figures, key=lambda each: each is not measured.worst)
     for figure in [each for each in figures if each.recording][:_MOST_PANELS]:
@@ -288,8 +253,7 @@ def _panels(judged: Judged, out: Path) -> Iterator[_Panel]:
         except (CcplayError, OSError):
             continue
         value = write_value(measured.metric, measured.bound, figure.value)
-        caption = f"{_at(figure) or judged.subject}: {measured.text} {value}"
-        yield _Panel(_picture(state), caption)
+        yield _picture(state), f"{_at(figure) or judged.subject}: {measured.text} {value}"
 
 
 def _picture(state: LabState) -> Markup:

@@ -133,33 +133,16 @@ def network(case: str, hello: Hello | None, links: Mapping[str, LinkChanged]) ->
 # --- the findings, checks and troubles of a report's page as rows of text -------------------------
 
 
-class Cell(msgspec.Struct, frozen=True):
-    """Our value of a metric in a case and the published ones, as text."""
-
-    ours: str
-    spread: str
-    """Standard deviation; empty for a single run."""
-    theirs: str
-    beside: str
-
-
-class CaseRow(msgspec.Struct, frozen=True):
-    """The row of a case in a family's table."""
-
-    labels: list[str]
-    runs: int
-    cells: list[Cell]
-
-
 class Family(msgspec.Struct, frozen=True):
     """The table of a family of cases, which share a name and axes."""
 
     name: str
     heads: list[str]
     columns: list[MetricColumn]
-    rows: list[CaseRow]
-    published: list[str]
-    """Published values of the family as a whole, a cell per column; empty if there are none."""
+    rows: list[tuple[list[str], int, dict[str, Finding]]]
+    """Of each case its labels, the number of its runs, and its findings by metric."""
+    published: dict[str, FamilyFinding]
+    """Published values of the family as a whole by metric; empty if there are none."""
 
 
 def families(result: Result) -> list[Family]:
@@ -170,29 +153,20 @@ def families(result: Result) -> list[Family]:
     whole: dict[str, dict[str, FamilyFinding]] = {}
     for reading in family_findings(result):
         whole.setdefault(reading.family, {})[reading.metric] = reading
-    return [
-        _family(name, cases, by_case, whole.get(name, {}) if axes else {})
-        for (name, axes), cases in by_family(result.statistics).items()
-    ]
-
-
-def _family(
-    name: str,
-    cases: Sequence[CaseStatistics],
-    by_case: dict[str, dict[str, Finding]],
-    whole: dict[str, FamilyFinding],
-) -> Family:
-    axes = list(cases[0].parameters)
-    heads = columns(found for case in cases for found in by_case.get(case.name, {}).values())
-    rows = []
-    for case in cases:
-        mine = by_case.get(case.name, {})
-        found = [(column, mine.get(column.metric)) for column in heads]
-        cells = [Cell(c.ours(f), c.spread(f), c.theirs(f), c.beside(f)) for c, f in found]
-        labels = [as_written(case.parameters[axis]) for axis in axes] or [case.name]
-        rows.append(CaseRow(labels, case.runs, cells))
-    published = [column.theirs(whole.get(column.metric)) for column in heads] if whole else []
-    return Family(name, axes or ["case"], heads, rows, published)
+    tables = []
+    for (name, axes), cases in by_family(result.statistics).items():
+        rows = [
+            (
+                [as_written(each) for each in case.parameters.values()] or [case.name],
+                case.runs,
+                by_case.get(case.name, {}),
+            )
+            for case in cases
+        ]
+        heads = columns(each for *_, own in rows for each in own.values())
+        published = whole.get(name, {}) if axes else {}
+        tables.append(Family(name, list(axes) or ["case"], heads, rows, published))
+    return tables
 
 
 def notes(result: Result) -> list[str]:
