@@ -177,8 +177,9 @@ def _reasons(case: Case, network: Network) -> dict[str, str]:
             reaction = f"reactions.{command.flow}"
             found |= {f"{reaction}.{each}": "" for each in _fields(Reaction)}
             found |= {f"{reaction}.{each}": why for each, why in _unprovoked(starts)}
-            if command.mptcp:
-                found |= dict.fromkeys(_of_subflows(command), "")
+            for number in range(1, command.subflows + 1) if command.mptcp else ():
+                subflow = f"flows.{command.flow}.subflows.{command.flow}/{number}"
+                found |= {f"{subflow}.{each}": "" for each in _fields(Subflow)}
     found |= _of_queues(case, network)
     for link in network.links:
         fields = dict.fromkeys(_fields(InterfaceResult), "")
@@ -251,13 +252,6 @@ def _queues_of(case: Case, network: Network) -> tuple[set[str], bool, dict[str, 
     if kinds - set(_PLAIN):
         kinds.discard("pfifo")
     return kinds, marks, classes
-
-
-def _of_subflows(command: StartFlow) -> Iterator[str]:
-    """Yield the metrics of the subflows that an MPTCP flow starts with."""
-    for number in range(1, command.subflows + 1):
-        for field in _fields(Subflow):
-            yield f"flows.{command.flow}.subflows.{command.flow}/{number}.{field}"
 
 
 def _check(expected: Expectation, value: float | None) -> Check:

@@ -216,11 +216,16 @@ def _goodput(state: LabState, streams: Sequence[Flow], start: float, end: float)
     return acked / (end - start)
 
 
-def _srtt_us(state: LabState, streams: Sequence[Flow], start: float, end: float) -> float | None:
+def _srtt_us(streams: Sequence[Flow], start: float, end: float) -> float | None:
     """Return the mean srtt over the sweeps between two moments; None without a sample."""
-    first, last = state.sweeps.at_or_after(start), state.sweeps.before_or_at(end) + 1
-    found = [each for flow in streams for each in flow.series["srtt_us"].values(first, last)]
+    found = [each for flow in streams for each in _between(flow.series["srtt_us"], start, end)]
     return math.fsum(found) / len(found) if found else None
+
+
+def _between(series: Series, start: float, end: float) -> list[float]:
+    """Return the known values between two moments."""
+    timeline = series.timeline
+    return series.values(timeline.at_or_after(start), timeline.before_or_at(end) + 1)
 
 
 def _loss_share(state: LabState, streams: Sequence[Flow], start: float, end: float) -> float:
@@ -259,7 +264,7 @@ def _harm(
         return {}
     alone, beside = ((start + joined.started) / 2, joined.started), (joined.started, until)
     rate, rate_beside = (_goodput(state, streams, *each) for each in (alone, beside))
-    rtt, rtt_beside = (_srtt_us(state, streams, *each) for each in (alone, beside))
+    rtt, rtt_beside = (_srtt_us(streams, *each) for each in (alone, beside))
     loss, loss_beside = (_loss_share(state, streams, *each) for each in (alone, beside))
     return {
         "harm_rate": _rounded(1 - rate_beside / rate) if rate else None,
@@ -341,9 +346,9 @@ def _settling_s(
     for since, until in spans:
         quarter = until - (until - since) / 4
         rate = _SETTLED * _goodput(state, streams, quarter, until)
-        rtt = _srtt_us(state, streams, quarter, until) or math.inf
+        rtt = _srtt_us(streams, quarter, until) or math.inf
         for at in _steps(since, until - window, most // len(spans)):
-            srtt = _srtt_us(state, streams, at, at + window)
+            srtt = _srtt_us(streams, at, at + window)
             fast = _goodput(state, streams, at, at + window) >= rate
             if fast and srtt is not None and srtt <= _SETTLED_RTT * rtt + _RTT_SLACK_US:
                 break
@@ -448,29 +453,15 @@ def responsiveness(state: LabState) -> float | None:
     if not flows:
         return None
     start, end = min(each[0].started for each in flows), max(_end(state, each) for each in flows)
-    first, last = state.sweeps.at_or_after(start), state.sweeps.before_or_at(end) + 1
-    pings = [
-        rtt
-        for ping in state.of(Ping).values()
-        for tick, rtt in _timed(ping.series["rtt_us"])
-        if start <= tick <= end
-    ]
-    loaded = [
-        each
-        for streams in flows
-        for e in streams
-        for each in e.series["srtt_us"].values(first, last)
-    ]
+    probes = [ping.series["rtt_us"] for ping in state.of(Ping).values()]
+    connections = [flow.series["srtt_us"] for streams in flows for flow in streams]
+    pings, loaded = (
+        [rtt for series in every for rtt in _between(series, start, end)]
+        for every in (probes, connections)
+    )
     if not pings or not loaded:
         return None
     return round(60e6 / ((_trimmed(pings) + _trimmed(loaded)) / 2), 1)
-
-
-def _timed(series: Series) -> Iterator[tuple[float, float]]:
-    """Yield each known value with its moment."""
-    for tick in range(max(series.first, 0), series.end):
-        if (value := series.at(tick)) is not None:
-            yield series.timeline.time(tick), value
 
 
 def _trimmed(values: Sequence[float]) -> float:

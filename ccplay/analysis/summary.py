@@ -337,11 +337,8 @@ class Receiver:
         flow = self._state.flows[name]
         if flow.started > t:
             return None
-        seen = self._sum(name, tick)
+        seen = sum(_bytes(each, tick) for each in self._streams[name])
         return max(seen, flow.bytes) if flow.ended is not None and flow.ended <= t else seen
-
-    def _sum(self, name: str, tick: int) -> int:
-        return sum(_bytes(each, tick) for each in self._streams[name])
 
 
 def _bytes(flow: Flow, tick: int) -> int:

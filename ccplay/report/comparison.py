@@ -168,14 +168,14 @@ class Difference(msgspec.Struct, frozen=True, kw_only=True):
     a: Statistic | None
     """Statistic in A; null if A does not have the metric."""
     b: Statistic | None
-    difference: float | None
+    difference: float | None = None
     """B's mean minus A's; null if either is missing."""
-    percent: float | None
+    percent: float | None = None
     """Difference in percent of A's mean; null if that mean is 0 or either is missing."""
-    low: float | None
+    low: float | None = None
     """Lower end of the 95 % confidence interval of the difference; null without repeats."""
-    high: float | None
-    clear: bool | None
+    high: float | None = None
+    clear: bool | None = None
     """Whether the confidence interval of the difference excludes 0; null without repeats."""
 
 
@@ -282,18 +282,18 @@ def _compare(
 
 
 def _differ(metric: str, a: Statistic | None, b: Statistic | None) -> Difference:
-    difference = None if a is None or b is None else b.mean - a.mean
-    interval = None if a is None or b is None else welch(a, b)
+    if a is None or b is None:
+        return Difference(metric=metric, a=a, b=b)
+    difference, interval = b.mean - a.mean, welch(a, b)
+    low, high = interval or (None, None)
     return Difference(
         metric=metric,
         a=a,
         b=b,
         difference=difference,
-        percent=None
-        if a is None or difference is None or not a.mean
-        else 100 * difference / abs(a.mean),
-        low=interval and interval[0],
-        high=interval and interval[1],
+        percent=100 * difference / abs(a.mean) if a.mean else None,
+        low=low,
+        high=high,
         clear=None if interval is None else not interval[0] <= 0 <= interval[1],
     )
 
@@ -480,17 +480,18 @@ def _row(each: Difference, *, indent: bool, repeated: bool) -> list[Text]:
         name.append(f" {of}", style="dim")
     style = "bold" if each.clear else ""
     counted = found == _COUNT and all(v.n == 1 and v.mean == int(v.mean) for v in both)
-    written = [_mean(value, None if counted else found) for value in (each.a, each.b)]
-    difference = _difference(each, found, min(map(_decimals, written)))
+    written = [
+        _UNKNOWN
+        if value is None
+        else f"{value.mean:.0f}"
+        if counted
+        else found.write_statistic(value)
+        for value in (each.a, each.b)
+    ]
+    decimals = min(len(text.partition(" ")[0].partition(".")[2]) for text in written)
+    difference = _difference(each, found, decimals)
     percent = _percent(each) + (_CLEAR if each.clear else " ") * repeated
     return [name, *map(Text, written), Text(difference, style=style), Text(percent, style)]
-
-
-def _mean(value: Statistic | None, found: Unit | None) -> str:
-    """Return a value as text; without a unit it is written as a count."""
-    if value is None:
-        return _UNKNOWN
-    return found.write_statistic(value) if found else f"{value.mean:.0f}"
 
 
 def _difference(each: Difference, found: Unit, decimals: int) -> str:
@@ -506,10 +507,6 @@ def _difference(each: Difference, found: Unit, decimals: int) -> str:
             Statistic(n=2, mean=each.difference, sd=0.0, low=each.low, high=each.high)
         )
     )
-
-
-def _decimals(written: str) -> int:
-    return len(written.partition(" ")[0].partition(".")[2])
 
 
 def _percent(each: Difference) -> str:

@@ -222,6 +222,7 @@ def charts(cases: Sequence[CaseStatistics], runs: Sequence[CaseResult]) -> list[
             measured = {name: value for name, value in found_of if value is not None}
             singles.setdefault(run.name, []).append(measured)
     algorithms = _algorithms(runs)
+    ratio = _ratio(algorithms, runs)
     kinds: dict[str, list[str]] = {}
     for case in cases:
         for metric in case.reported:
@@ -237,7 +238,7 @@ def charts(cases: Sequence[CaseStatistics], runs: Sequence[CaseResult]) -> list[
         parts = [having] if shared else list(by_family(having).values())
         for some in parts:
             if len(some) > 1 or any(case.runs > 1 for case in some):
-                made = _chart(kind, metrics, some, (singles, algorithms, _racers(runs)))
+                made = _chart(kind, metrics, some, (singles, algorithms, ratio))
                 where = _only_family(some, cases)
                 made = replace(made, title=f"{made.title}, {where}") if where else made
                 name = f"{made.name}-{slug(where)}" if len(parts) > 1 else made.name
@@ -258,9 +259,9 @@ def _chart(
     kind: str,
     metrics: Sequence[str],
     cases: Sequence[CaseStatistics],
-    known: tuple[dict[str, list[dict[str, float]]], dict[str, str], list[str]],
+    known: tuple[dict[str, list[dict[str, float]]], dict[str, str], str],
 ) -> Chart:
-    singles, algorithms, racers = known
+    singles, algorithms, ratio = known
     first = words(metrics[0])
     means = [c.metrics[f].mean for c in cases for f in metrics if f in c.metrics]
     across, hue, rest = _roles(cases)
@@ -296,7 +297,7 @@ def _chart(
     return Chart(
         name=slug(kind),
         title=title[0].upper() + title[1:],
-        label=_ratio(algorithms, racers) if kind == _RATIO else first.quantity,
+        label=ratio if kind == _RATIO else first.quantity,
         unit=unit(metrics[0], means),
         counts=first.counts,
         axis=across,
@@ -306,15 +307,10 @@ def _chart(
     )
 
 
-def _racers(runs: Iterable[CaseResult]) -> list[str]:
-    """Return the two flows of the checkpoint's ratio; empty if runs compare different flows."""
+def _ratio(algorithms: dict[str, str], runs: Iterable[CaseResult]) -> str:
+    """Return the label of the checkpoint's ratio, with its two flows if all runs compare them."""
     pairs = {tuple(run.checkpoint.bytes)[:2] for run in runs if run.checkpoint is not None}
-    return list(next(iter(pairs))) if len(pairs) == 1 else []
-
-
-def _ratio(algorithms: dict[str, str], racers: Sequence[str]) -> str:
-    """Return the label of the checkpoint's ratio: numerator and denominator."""
-    names = [f"flow {name}" for name in racers]
+    names = [f"flow {name}" for name in pairs.pop()] if len(pairs) == 1 else []
     labels = [algorithms[name] for name in names if name in algorithms]
     if len(set(labels)) < len(names):
         labels = names

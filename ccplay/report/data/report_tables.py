@@ -94,7 +94,8 @@ class ReportTable(msgspec.Struct, frozen=True):
         """Return the table as CSV (RFC 4180), with numbers in full; unknown values are empty."""
         text = io.StringIO(newline="")
         writer = csv.writer(text, lineterminator="\r\n")
-        writer.writerows(map(harmless, row) for row in (self.columns, *self.rows))
+        writer.writerow(map(harmless, self.columns))
+        writer.writerows(map(harmless, row) for row in self.rows)
         return text.getvalue()
 
     def json(self) -> str:
