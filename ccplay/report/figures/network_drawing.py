@@ -79,23 +79,22 @@ class Graph(msgspec.Struct, frozen=True):
     """Nodes crossed by each flow's packets at the end of the run."""
 
 
-def loads(state: LabState, start: float) -> dict[str, Load]:
+def loads(state: LabState, network: Network, start: float) -> dict[str, Load]:
     """Return the traffic of each observed direction since ``start``."""
     first, end = state.sweeps.before_or_at(start) + 1, state.sweeps.end
-    network = state.hello.network if state.hello is not None else None
     return {
         link: Load(utilisation(state, link, start, state.now), fill(state, link, first, end))
-        for link in (network.observed if network is not None else ())
+        for link in network.observed
     }
 
 
-def paths(state: LabState) -> dict[str, list[str]]:
+def paths(state: LabState, network: Network) -> dict[str, list[str]]:
     """Return the nodes crossed by each flow's packets, on its last path if it changed."""
-    network = state.hello.network if state.hello is not None else None
     found: dict[str, list[str]] = {}
-    for name, flow in state.flows.items() if network is not None else ():
-        links = flow.paths[-1].links if flow.paths else []
-        if not flow.paths and network is not None:
+    for name, flow in state.flows.items():
+        if flow.paths:
+            links = flow.paths[-1].links
+        else:
             links = [link.name for link in network.path(flow.src, flow.dst)]
         ends = [link.partition("->") for link in links]
         if ends:

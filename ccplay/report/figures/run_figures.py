@@ -448,7 +448,10 @@ def draw_run(job: RunJob) -> RunDrawing:
             stem = job.folder / f"{job.slug}-{panel.slug}"
             files += save(single(shown, panel), stem, formats, face).files
     known = {link: found for link in state.links if (found := state.link_at(link, start))}
-    network = state.hello.network if state.hello else None
+    drawn: Graph | None = None
+    if state.hello is not None:
+        built = state.hello.network
+        drawn = graph(built, known, loads(state, built, start), paths(state, built))
     return RunDrawing(
         slug=job.slug,
         svg=saved.svg if job.full else "",
@@ -462,5 +465,5 @@ def draw_run(job: RunJob) -> RunDrawing:
         hello=state.hello,
         links=known,
         intervals=summaries(moved(state, start, start + shown.span_s, INTERVAL_S)),
-        graph=graph(network, known, loads(state, start), paths(state)) if network else None,
+        graph=drawn,
     )
