@@ -61,12 +61,12 @@ class _Row(msgspec.Struct, frozen=True):
     """A criterion on the page."""
 
     found: CriterionResult
-    lines: list[tuple[Measured, list[Measured | None]]]
+    lines: list[tuple[Measured, list[Measured | None]]] = []
     """Each measure of the subject, and that of the others; None for those without runs."""
-    tables: list[_Grid]
-    panels: list[tuple[Markup, str]]
+    tables: list[_Grid] = []
+    panels: list[tuple[Markup, str]] = []
     """Runs drawn small, with their captions."""
-    case: str
+    case: str = ""
     """Option of the command that repeats the point that decided alone."""
 
 
@@ -145,27 +145,17 @@ def render(evaluation: Evaluation, out: Path) -> str:
 
 
 def _row(found: CriterionResult, others: Sequence[str], out: Path, kind: str) -> _Row:
-    case = ""
-    if found.judged:
-        ours = found.judged[0]
-        at = _at(ours.deciding.worst)
-        name = ", ".join(filter(None, [f"{kind} {ours.subject}", at]))
-        case = f"--case {shlex.quote(name)}"
-    return _Row(
-        found,
-        list(_lines(found.judged, others)),
-        list(_grids(found.judged)),
-        list(_panels(found.judged[0], out)) if found.judged else [],
-        case,
-    )
-
-
-def _lines(
-    judged: Sequence[Judged], others: Sequence[str]
-) -> Iterator[tuple[Measured, list[Measured | None]]]:
-    by_name = {each.subject: each.measures for each in judged}
-    for number, measured in enumerate(judged[0].measures if judged else ()):
-        yield measured, [by_name[name][number] if name in by_name else None for name in others]
+    if not found.judged:
+        return _Row(found)
+    ours = found.judged[0]
+    by_name = {each.subject: each.measures for each in found.judged}
+    lines = [
+        (measured, [by_name[name][number] if name in by_name else None for name in others])
+        for number, measured in enumerate(ours.measures)
+    ]
+    name = ", ".join(filter(None, [f"{kind} {ours.subject}", _at(ours.deciding.worst)]))
+    case = f"--case {shlex.quote(name)}"
+    return _Row(found, lines, list(_grids(found.judged)), list(_panels(ours, out)), case)
 
 
 def _at(figure: Figure) -> str:
@@ -173,7 +163,7 @@ def _at(figure: Figure) -> str:
 
 
 def _grids(judged: Sequence[Judged]) -> Iterator[_Grid]:
-    for number, first in enumerate(judged[0].measures if judged else ()):
+    for number, first in enumerate(judged[0].measures):
         measures = [each.measures[number] for each in judged]
         points = list(dict.fromkeys(_at(e) for measured in measures for e in measured.figures))
         rows = []

@@ -235,7 +235,9 @@ def cross_traffic(
     The received rate comes from a monitor's samples; without a monitor it is the mean over the
     whole traffic, and None until the traffic has ended.
     """
-    spans = [(max(each.started, start), min(_last_packet(each, end), end)) for each in traffic]
+    # The end of traffic is reported later than its last packet.
+    lasts = [end if e.duration_s is None else e.started + e.duration_s for e in traffic]
+    spans = [(max(e.started, start), min(t, end)) for e, t in zip(traffic, lasts, strict=True)]
     moments = sorted({t for span in spans for t in span} | _samples(traffic, spans))
     sent: list[float] = []
     received: list[float | None] = []
@@ -265,11 +267,6 @@ def _arrived(traffic: CountedTraffic, t: float) -> float | None:
         # A sample covers the time before it; the last one also stands for what follows.
         return seen.at(min(seen.timeline.at_or_after(t), seen.end - 1))
     return traffic.rate_bps * traffic.received / traffic.sent if traffic.sent else None
-
-
-def _last_packet(traffic: CountedTraffic, end: float) -> float:
-    """Return the moment of the last packet; the end of the traffic is reported later."""
-    return end if traffic.duration_s is None else traffic.started + traffic.duration_s
 
 
 def settings(changes: Sequence[tuple[float, float | None]], start: float, end: float) -> Curve:

@@ -337,6 +337,7 @@ def render(
     ]
     first = next(iter(shown.values()), None)
     first_case = result.statistics[0].name if result.statistics else ""
+    built = f"The network of the case {first_case}, as built"
     return (
         environment()
         .get_template("page.html.j2")
@@ -366,7 +367,9 @@ def render(
             table_files=table_files,
             drawn=material.whose if material.is_large and len(shown) < len(material.runs) else "",
             machine=machine(material, first.hello if first else None),
-            drawing=_drawn(first_case, drawing) if drawing else None,
+            drawing={"svg": _labelled(drawing, built), "caption": built, "files": [DRAWING]}
+            if drawing
+            else None,
             network=network(first_case, first.hello, first.links) if first else None,
             health=health(result),
             kept=sum(each.health.trustworthy for each in (*result.cases, *result.discarded)),
@@ -377,12 +380,6 @@ def render(
 
 DRAWING = "network.svg"
 """File name of the network's drawing among the figures."""
-
-
-def _drawn(case: str, drawing: str) -> dict[str, object]:
-    """Return the drawing of a case's network with its caption."""
-    text = f"The network of the case {case}, as built"
-    return {"svg": _labelled(drawing, text), "caption": text, "files": [DRAWING]}
 
 
 def _picture(figure: Overview, saved: Saved) -> dict[str, object]:

@@ -4,7 +4,6 @@ from __future__ import annotations
 
 from collections import Counter
 from collections.abc import Callable, Iterable, Iterator, Sequence
-from functools import partial
 
 import msgspec
 from rich.cells import cell_len, set_cell_size
@@ -255,7 +254,7 @@ def _family(cases: Sequence[CaseStatistics], result: Result, width: int) -> Rend
     if len({case.runs for case in cases}) == 1:
         head.append(f"  {run_count(cases[0].runs)} each", style="dim")
     else:
-        labels.append(_label("n", rows, lambda case: str(case.runs)))
+        labels.append(_label("n", rows, [str(row.case.runs) for row in rows]))
     metrics = [_metric(metric, cases, rows) for metric in cases[0].reported]
     theirs = [number for number, row in enumerate(rows) if row.published is not None]
     parts = [
@@ -281,9 +280,9 @@ def _rows(cases: Sequence[CaseStatistics]) -> Iterator[_CaseRow]:
 def _labels(rows: Sequence[_CaseRow]) -> list[HeadedColumn]:
     """Return the columns that label rows: the axes of the matrix, or the case."""
     axes = rows[0].case.parameters
-    first, *others = [_label(axis, rows, partial(_value_on, axis)) for axis in axes] or [
-        _label("case", rows, lambda case: case.name)
-    ]
+    first, *others = [
+        _label(axis, rows, [as_written(row.case.parameters[axis]) for row in rows]) for axis in axes
+    ] or [_label("case", rows, [row.case.name for row in rows])]
     named = [
         cell if row.published is None else "published"
         for cell, row in zip(first.cells, rows, strict=True)
@@ -291,10 +290,10 @@ def _labels(rows: Sequence[_CaseRow]) -> list[HeadedColumn]:
     return [HeadedColumn(first.head, named), *others]
 
 
-def _label(
-    head: str, rows: Sequence[_CaseRow], label: Callable[[CaseStatistics], str]
-) -> HeadedColumn:
-    return HeadedColumn(head, [label(row.case) if row.published is None else "" for row in rows])
+def _label(head: str, rows: Sequence[_CaseRow], texts: Sequence[str]) -> HeadedColumn:
+    """Return a column with the labels of the rows of measured values."""
+    pairs = zip(rows, texts, strict=True)
+    return HeadedColumn(head, [text if row.published is None else "" for row, text in pairs])
 
 
 def _metric(metric: str, cases: Sequence[CaseStatistics], rows: Sequence[_CaseRow]) -> HeadedColumn:
@@ -320,10 +319,6 @@ def _cell(metric: str, row: _CaseRow, fitting: Unit) -> str:
         return _UNKNOWN
     few = f" (n {found.n})" if found.n < row.case.runs else ""
     return fitting.write_statistic(found) + few
-
-
-def _value_on(axis: str, case: CaseStatistics) -> str:
-    return as_written(case.parameters[axis])
 
 
 def run_count(count: int) -> str:
