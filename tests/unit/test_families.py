@@ -226,6 +226,10 @@ def test_a_metric_that_nothing_measured_fails_its_check() -> None:
 def test_the_name_of_a_family_is_what_its_points_share() -> None:
     statistics = gathered(measured(matrix())).statistics
     assert {family_of(each) for each in statistics} == {"reno"}
+    points = [replace(each, name=each.name.removeprefix("reno, ")) for each in statistics]
+    assert {family_of(each) for each in points} == {""}
+    several = [replace(each, name=f"one: {each.name}") for each in points]
+    assert {family_of(each) for each in several} == {"one"}
 
 
 @pytest.mark.parametrize(

@@ -32,9 +32,11 @@ def family_of(case: CaseStatistics) -> str:
     """Return the name of a case without its point in the matrix; empty if nothing is left."""
     if not case.parameters:
         return ""
-    # The point is the end of the name: ``CASE, delay 50 ms, limit 10``.
+    # The point is the end of the name: ``CASE, delay 50 ms, limit 10``; of several experiments
+    # that are one report ``EXPERIMENT: delay 50 ms, limit 10``.
     words = case.name.split(", ")
-    return ", ".join(words[: max(len(words) - len(case.parameters), 0)])
+    family = ", ".join(words[: max(len(words) - len(case.parameters), 0)])
+    return family or words[0].rpartition(": ")[0]
 
 
 def some_of(names: Sequence[str], cases: Sequence[CaseStatistics]) -> str:
