@@ -16,7 +16,7 @@ from ccplay.analysis.trust import HealthResult
 from ccplay.model.columns import MILLISECONDS, PACKETS, SHARE, SIZE, Column, ResultTable
 from ccplay.scenario.values import Published
 from ccplay.state.lab_state import LabState
-from ccplay.traffic import OfCase, TrafficResults
+from ccplay.traffic import CaseIdentity, TrafficResults
 
 # --- the checkpoint of a race: bytes of every flow when the first of a fixed size is done ---------
 
@@ -283,7 +283,7 @@ class Machine(msgspec.Struct, frozen=True, kw_only=True):
     sample_hz: float
 
 
-class CaseStatistics(OfCase, frozen=True, kw_only=True):
+class CaseStatistics(CaseIdentity, frozen=True, kw_only=True):
     """Statistics over the repeats of one case."""
 
     runs: int

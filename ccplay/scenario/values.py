@@ -24,7 +24,7 @@ from ccplay.model.quantities import (
 from ccplay.model.settings import DAY_S
 from ccplay.model.texts import LINE, METRIC, NAME, PROSE, choice
 from ccplay.stream.wire import AnyBuild, AnyCommand
-from ccplay.traffic import TRAFFIC, OfCase
+from ccplay.traffic import TRAFFIC, CaseIdentity
 from ccplay.traffic.flow import StartFlow
 from ccplay.visible import printable
 
@@ -316,7 +316,7 @@ class Criterion(Asked, frozen=True, kw_only=True):
 MOST_REPEATS = 1000
 
 
-class Case(OfCase, frozen=True, kw_only=True):
+class Case(CaseIdentity, frozen=True, kw_only=True):
     """One case: a network and a timeline. Every run has a lab of its own."""
 
     title: str

@@ -68,15 +68,15 @@ def is_brief(flow: Flow) -> bool:
 # --- results of all kinds -------------------------------------------------------------------------
 
 
-class OfCase(msgspec.Struct, frozen=True, kw_only=True):
-    """What belongs to a case: by the case's name, and its point in the file's matrix."""
+class CaseIdentity(msgspec.Struct, frozen=True, kw_only=True):
+    """The identity of a case: its name, and its point in the file's matrix."""
 
     name: str
     parameters: Mapping[str, str | int | float | bool] = msgspec.field(default_factory=dict)
     """Point of the case in the file's matrix: values as written in the file, by axis."""
 
 
-class RunResult(OfCase, frozen=True, kw_only=True):
+class RunResult(CaseIdentity, frozen=True, kw_only=True):
     """The identity of a run: the first fields of every result."""
 
     repeat: int = 1
