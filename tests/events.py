@@ -1,17 +1,23 @@
-"""Events for tests: a Hello, healths, and samples of flows and queues by what matters of them."""
+"""Events for tests: a Hello, healths, links, and samples of flows and queues by what matters."""
 
 from collections.abc import Iterable, Mapping, Sequence
+from pathlib import Path
 from typing import Any
 
 from msgspec.structs import replace
 
-from ccplay.model.events import Health, Hello
+from ccplay.model.events import Health, Hello, LinkChanged
 from ccplay.model.network import Topology
 from ccplay.model.samples import QdiscSamples, TcpSamples
+from ccplay.model.series import Series, Timeline
 from ccplay.model.topologies import plan
-from ccplay.model.values import Capabilities, Monitored
+from ccplay.model.values import Capabilities, LinkSetting, Monitored
 from ccplay.state.lab_state import LabState
 from ccplay.stream import wire
+from ccplay.stream.sinks import Recorder
+
+PLAYGROUND = Path(__file__).parent / "ui" / "recordings" / "playground.ccplay"
+"""Recording of a real lab, in format 1."""
 
 CAPABILITIES = Capabilities(
     kernel="", privilege="root", congestion_controls=[], qdiscs=[], delay_engines=[], tools=[]
@@ -47,9 +53,40 @@ def folded(*events: object) -> LabState:
     return state
 
 
+def recorded(path: Path, events: Iterable[Any], title: str = "") -> Path:
+    """Record events as a session does; return the path."""
+    recorder = Recorder(path, title)
+    for event in events:
+        recorder.put(event)
+    recorder.close()
+    return path
+
+
 def health(t: float, **changes: Any) -> Health:
     """Return the health of a good second, except for ``changes``."""
     return replace(HEALTH, t=t, **changes)
+
+
+def link_changed(
+    t: float, link: str, setting: LinkSetting | None = None, **settings: Any
+) -> LinkChanged:
+    """Return the change of a link to a setting, which is given whole or by its fields."""
+    return LinkChanged(
+        t=t,
+        link=link,
+        setting=setting or LinkSetting(**settings),
+        offloads=False,
+        delay_engine="netem",
+    )
+
+
+def series_of(values: Iterable[float | None], interval: float = 0.02) -> Series:
+    """Return a series with a value every ``interval`` seconds."""
+    timeline = Timeline()
+    series = Series(timeline)
+    for at, value in enumerate(values):
+        series.put(timeline.append(at * interval), value)
+    return series
 
 
 def tcp(flows: str | Iterable[str] = "1", fill: int = 0, **columns: Any) -> TcpSamples:

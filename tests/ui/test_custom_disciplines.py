@@ -17,6 +17,7 @@ from ccplay.model.events import Applied, LinkChanged, Log
 from ccplay.model.values import Feature, LinkSetting, Qdisc
 from ccplay.ui.dialog_form import Menu
 from ccplay.ui.dialogs_links import QueueDialog
+from tests.events import link_changed
 from tests.ui.hand_made import lab
 from tests.ui.stage import Stage
 from tests.ui.synthetic import SyntheticSource, stream
@@ -65,7 +66,7 @@ def events(seconds: float = 20.0) -> Iterator[Event]:
 
 def _changed(t: float, qdisc: Qdisc) -> LinkChanged:
     setting = LinkSetting(rate=10_000_000, delay_us=10_000, qdisc=qdisc)
-    return LinkChanged(t=t, link="r1->r2", setting=setting, offloads=False, delay_engine="netem")
+    return link_changed(t, "r1->r2", setting)
 
 
 async def test_a_save_is_an_event_and_a_mark_and_an_exception_is_a_toast() -> None:

@@ -3,7 +3,8 @@
 import asyncio
 import itertools
 import time
-from collections.abc import Callable
+from collections.abc import AsyncIterator, Callable
+from contextlib import asynccontextmanager
 from dataclasses import dataclass
 from pathlib import Path
 from types import SimpleNamespace
@@ -68,18 +69,40 @@ def pfifo(limit: int) -> SetQdisc:
     return SetQdisc(qdisc=Qdisc(kind="pfifo", options={"limit": limit}))
 
 
+@asynccontextmanager
+async def staged(**of: Any) -> AsyncIterator[tuple[Stage, Pilot[None]]]:
+    """Show an app in which one dialog after another may open: its start takes most of the time.
+
+    ``of`` describes the lab, see ``lab``.
+    """
+    app = Stage(lab(**of))
+    async with app.run_test() as pilot:
+        await pilot.pause()
+        yield app, pilot
+
+
+async def opened(app: Stage, pilot: Pilot[None], dialog: Opens) -> Screen[Any]:
+    """Open a dialog in place of the one before; return it."""
+    if app.screen is not app.backdrop:
+        app.pop_screen()
+    app.answers.clear()
+    app.open(dialog)
+    await pilot.pause()
+    assert app.screen is not app.backdrop
+    return app.screen
+
+
 async def answers(dialog: Opens, keys: str, **of: Any) -> list[Command | None]:
     """Return what a dialog answers to ``keys``; ``of`` describes the lab, see ``lab``."""
-    app = Stage(lab(**of), dialog)
-    async with app.run_test() as pilot:
+    async with staged(**of) as (app, pilot):
+        await opened(app, pilot, dialog)
         await pilot.press(*keys.split())
         await pilot.pause()
         return app.answers
 
 
-@pytest.mark.parametrize(
-    ("dialog", "keys", "expected"),
-    [
+async def test_keys_make_a_command() -> None:
+    cases: list[tuple[Opens, str, Command | None]] = [
         (FlowDialog, "enter", StartFlow(src="s2", dst="d2")),
         (FlowDialog, "b enter", StartFlow(src="s2", dst="d2", cc="bbr")),
         (
@@ -160,11 +183,13 @@ async def answers(dialog: Opens, keys: str, **of: Any) -> list[Command | None]:
         (MarkDialog, "h i enter", Mark(text="hi")),
         (MarkDialog, "enter", None),
         (FlowDialog, "b escape", None),
-    ],
-    ids=written,
-)
-async def test_keys_make_a_command(dialog: Opens, keys: str, expected: Command | None) -> None:
-    assert await answers(dialog, keys) == [expected]
+    ]
+    async with staged() as (app, pilot):
+        for dialog, keys, expected in cases:
+            await opened(app, pilot, dialog)
+            await pilot.press(*keys.split())
+            await pilot.pause()
+            assert app.answers == [expected], (dialog.__name__, keys)
 
 
 @pytest.mark.parametrize(
@@ -230,14 +255,14 @@ async def test_the_reason_why_no_link_can_mark_is_reported() -> None:
         assert notes == [f"✗ {REASON}: {REMEDY}", "1500 bytes, fixed when the network was built"]
 
 
-@pytest.mark.parametrize("dialog", DIALOGS)
-async def test_escape_leaves_every_dialog(dialog: Opens) -> None:
-    app = Stage(lab(full=True), dialog)
-    async with app.run_test() as pilot:
-        await pilot.press("escape")
-        await pilot.pause()
-        assert app.answers == [None]
-        assert app.screen is app.backdrop
+async def test_escape_leaves_every_dialog() -> None:
+    async with staged(full=True) as (app, pilot):
+        for dialog in DIALOGS:
+            await opened(app, pilot, dialog)
+            await pilot.press("escape")
+            await pilot.pause()
+            assert app.answers == [None], dialog.__name__
+            assert app.screen is app.backdrop
 
 
 async def test_what_the_kernel_lacks_is_listed_and_refused_with_the_remedy() -> None:
@@ -288,9 +313,9 @@ async def test_a_dialog_opens_on_a_busy_machine(monkeypatch: pytest.MonkeyPatch)
             await pilot.pause()
 
 
-@pytest.mark.parametrize(
-    ("dialog", "keys", "reason"),
-    [
+async def test_every_bad_value_has_its_reason() -> None:
+    """Every bad value, even a number too great for a float, shows its reason."""
+    cases: list[tuple[Opens, str, str]] = [
         (UdpDialog, "5", '"5" is not a rate such as "1 Mbit/s"'),
         (UdpDialog, "2 G b i t / s", "must be from 1 kbit/s to 1 Gbit/s, not 2 Gbit/s"),
         (UdpDialog, "tab 7 0 k B", "must be from 16 B to 65507 bytes, not 70 kB"),
@@ -305,26 +330,23 @@ async def test_a_dialog_opens_on_a_busy_machine(monkeypatch: pytest.MonkeyPatch)
         (LinkDialog, "7 k b i t / s", "must be from 8 kbit/s to 1 Gbit/s, not 7 kbit/s"),
         (LinkDialog, "tab tab tab tab tab 0", 'must be yes or no, not "0"'),
         (LinkDialog, "0 k b i t / s", '"0kbit/s" is not a rate; for no limit write "unlimited"'),
-    ],
-    ids=lambda value: value[:20] if isinstance(value, str) else None,
-)
-async def test_every_bad_value_has_its_reason(dialog: Opens, keys: str, reason: str) -> None:
-    """Every bad value, even a number too great for a float, shows its reason."""
-    app = Stage(lab(full=True), dialog)
-    async with app.run_test() as pilot:
-        # A paste before a field has the focus would be lost.
-        while app.focused is None:
-            await pilot.pause()
-        for key in (*keys.split(), "enter"):
-            # Long numbers are pasted: drawing after each key takes most of the test's time.
-            if key.isdigit() and len(key) > 1:
-                app.post_message(Paste(key))
+    ]
+    async with staged(full=True) as (app, pilot):
+        for dialog, keys, reason in cases:
+            screen = await opened(app, pilot, dialog)
+            # A paste before a field has the focus would be lost.
+            while app.focused is None:
                 await pilot.pause()
-            else:
-                await pilot.press(key)
-        await pilot.pause()
-        assert app.answers == []
-        assert [each.reason for each in app.screen.query(TextField) if each.reason] == [reason]
+            for key in (*keys.split(), "enter"):
+                # Long numbers are pasted: drawing after each key takes most of the test's time.
+                if key.isdigit() and len(key) > 1:
+                    app.post_message(Paste(key))
+                    await pilot.pause()
+                else:
+                    await pilot.press(key)
+            await pilot.pause()
+            assert app.answers == []
+            assert [each.reason for each in screen.query(TextField) if each.reason] == [reason]
 
 
 async def test_the_tc_line_follows_what_is_typed_and_is_copied() -> None:
@@ -420,29 +442,31 @@ async def test_a_link_that_was_never_set_is_described_as_doing_nothing() -> None
         assert said == ["unlimited", *["none"] * 4, "no", "uniform", *["none"] * 5]
 
 
-@pytest.mark.parametrize("dialog", DIALOGS)
 @pytest.mark.parametrize("size", [(80, 24), (120, 40)], ids=str)
-async def test_a_dialog_fits_on_the_screen(dialog: Opens, size: tuple[int, int]) -> None:
+async def test_a_dialog_fits_on_the_screen(size: tuple[int, int]) -> None:
     """No part of the box is off the screen, and none of it needs scrolling."""
-    app = Stage(lab(full=True, flows=2), dialog)
+    app = Stage(lab(full=True, flows=2))
     async with app.run_test(size=size) as pilot:
-        await pilot.pause()
-        box = app.screen.query_one("#box")
-        assert app.screen.region.contains_region(box.region)
-        assert box.max_scroll_y == 0
+        for dialog in DIALOGS:
+            screen = await opened(app, pilot, dialog)
+            box = screen.query_one("#box")
+            assert screen.region.contains_region(box.region), dialog.__name__
+            assert box.region.height > 0
+            assert box.max_scroll_y == 0, dialog.__name__
 
 
-@pytest.mark.parametrize("dialog", DIALOGS)
-async def test_a_dialog_is_plain_ascii_where_that_was_asked(dialog: Opens) -> None:
-    app = Stage(lab(), dialog, glyphs=ASCII)
+async def test_a_dialog_is_plain_ascii_where_that_was_asked() -> None:
+    app = Stage(lab(), glyphs=ASCII)
     async with app.run_test() as pilot:
-        await pilot.pause()
-        box = app.screen.query_one("#box").region
-        lines = [
-            strip.crop(box.x, box.right).text for strip in app.screen._compositor.render_strips()
-        ]
-        shown = "".join(lines[box.y : box.bottom])
-        assert {each for each in shown if not each.isascii()} == set()
+        for dialog in DIALOGS:
+            screen = await opened(app, pilot, dialog)
+            box = screen.query_one("#box").region
+            lines = [
+                strip.crop(box.x, box.right).text for strip in screen._compositor.render_strips()
+            ]
+            shown = "".join(lines[box.y : box.bottom])
+            assert shown.strip(), dialog.__name__
+            assert {each for each in shown if not each.isascii()} == set(), dialog.__name__
 
 
 @dataclass(frozen=True)
@@ -554,18 +578,22 @@ def contents(screen: Screen[Any]) -> list[object]:
     return entered
 
 
-async def entered(dialog: Callable[[], Modal[Any]], keys: str, *, at_once: bool) -> list[object]:
+async def entered(
+    app: Stage, pilot: Pilot[None], dialog: Modal[Any], keys: str, *, at_once: bool
+) -> list[object]:
     """Return the answers and contents after ``keys``, typed one by one or all in one read."""
-    app = Stage(lab(full=True, flows=2))
-    async with app.run_test(size=(100, 50)) as pilot:
-        await pilot.pause()
-        app.push_screen(dialog(), app.answers.append)
-        for message in keys_of(keys):
-            if not at_once:
-                await settled(app, pilot)
-            app.post_message(message)
+    app.answers.clear()
+    app.push_screen(dialog, app.answers.append)
+    for message in keys_of(keys):
+        if not at_once:
+            await settled(app, pilot)
+        app.post_message(message)
+    await settled(app, pilot)
+    found = [[*app.answers], *contents(app.screen)]
+    while app.screen is not app.backdrop:
+        app.pop_screen()
         await settled(app, pilot)
-        return [app.answers, *contents(app.screen)]
+    return found
 
 
 async def settled(app: Stage, pilot: Pilot[None]) -> None:
@@ -578,26 +606,29 @@ async def settled(app: Stage, pilot: Pilot[None]) -> None:
 TAB, DOWN, RIGHT, BACKSPACE = "\t", "\x1b[B", "\x1b[C", "\x7f"
 
 
-@pytest.mark.parametrize("dialog", MODAL)
-@pytest.mark.parametrize(
-    "keys",
-    [
-        f"abc\r{BACKSPACE}5",
-        f"\x1b[Z7{TAB}b{BACKSPACE}9{DOWN}{RIGHT}5\x1b[200~60\x1b[201~{BACKSPACE}{TAB}x\x1b[D0\r\r",
-    ],
-    ids=["number", "fields"],
+IN_ONE_READ = (
+    f"abc\r{BACKSPACE}5",
+    f"\x1b[Z7{TAB}b{BACKSPACE}9{DOWN}{RIGHT}5\x1b[200~60\x1b[201~{BACKSPACE}{TAB}x\x1b[D0\r\r",
 )
+
+
+@pytest.mark.parametrize("dialog", MODAL)
 async def test_keys_that_come_in_one_read_act_like_keys_typed_one_by_one(
-    dialog: str, keys: str, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+    dialog: str, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     """Over a slow line many keys come together; none may overtake another, none may be lost."""
     monkeypatch.setattr("ccplay.ui.dialogs_session.proposal", lambda *_: "session")
-    for name in ("one", "two"):
-        (tmp_path / name).mkdir()
-    monkeypatch.chdir(tmp_path / "one")
-    singly = await entered(MODAL[dialog], keys, at_once=False)
-    monkeypatch.chdir(tmp_path / "two")
-    assert await entered(MODAL[dialog], keys, at_once=True) == singly
+    app = Stage(lab(full=True, flows=2))
+    async with app.run_test(size=(100, 50)) as pilot:
+        await pilot.pause()
+        for number, keys in enumerate(IN_ONE_READ):
+            found = []
+            for at_once in (False, True):
+                folder = tmp_path / f"{number}-{at_once}"
+                folder.mkdir()
+                monkeypatch.chdir(folder)
+                found.append(await entered(app, pilot, MODAL[dialog](), keys, at_once=at_once))
+            assert found[0] == found[1], keys
 
 
 async def test_a_key_that_comes_while_the_app_ends_is_dropped() -> None:

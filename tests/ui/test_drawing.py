@@ -6,7 +6,7 @@ import pytest
 from msgspec.structs import replace
 
 from ccplay.model.base import Event
-from ccplay.model.events import FlowPath, Hello, LinkChanged, Ready
+from ccplay.model.events import FlowPath, Hello, Ready
 from ccplay.model.network import Network, Topology
 from ccplay.model.samples import QdiscSamples, Sweep
 from ccplay.model.topologies import plan
@@ -16,6 +16,7 @@ from ccplay.traffic.flow import FlowStarted
 from ccplay.ui.cells import Sheet
 from ccplay.ui.dialogs_links import NetworkDialog
 from ccplay.ui.dialogs_session import LeaveDialog
+from tests.events import link_changed
 from tests.ui.synthetic import stream
 from tests.ui.test_main import live, playing, until
 from tests.ui.view import text_of
@@ -32,9 +33,7 @@ def fabric(network: Network, *more: Event) -> Iterator[Event]:
     queue = Qdisc(kind="pfifo", options={"limit": 50})
     for link in network.links:
         setting = LinkSetting(rate=RATE, qdisc=queue)
-        yield LinkChanged(
-            t=0.05, link=link.name, setting=setting, offloads=False, delay_engine="none"
-        )
+        yield link_changed(0.05, link.name, setting)
     yield Ready(t=0.1)
     yield FlowStarted(t=0.1, flow="1", src="h1", dst="h9", cc="cubic", port=5000)
     yield FlowPath(t=0.1, flow="1", links=PATH)
@@ -89,13 +88,7 @@ async def test_a_fat_tree_is_drawn_with_its_busy_links_and_the_path(size: tuple[
 
 
 async def test_a_cable_that_is_down_is_crossed_out() -> None:
-    change = LinkChanged(
-        t=2.3,
-        link="core4->agg6",
-        setting=LinkSetting(rate=RATE, down=True),
-        offloads=False,
-        delay_engine="none",
-    )
+    change = link_changed(2.3, "core4->agg6", rate=RATE, down=True)
     async with playing(live(fat_tree(change))) as (app, pilot):
         await pilot.press("N")
         await until(pilot, lambda: "×" in text_of(app, "map"))
@@ -129,7 +122,7 @@ def quiet(network: Network, delays_us: dict[str, int]) -> Iterator[Event]:
     yield replace(hello, network=network)
     for link, delay_us in delays_us.items():
         setting = LinkSetting(rate=RATE, delay_us=delay_us)
-        yield LinkChanged(t=0.05, link=link, setting=setting, offloads=False, delay_engine="none")
+        yield link_changed(0.05, link, setting)
     yield Ready(t=0.1)
 
 

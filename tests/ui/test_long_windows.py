@@ -8,11 +8,11 @@ from msgspec.structs import replace
 from ccplay.ui.app import CcplayApp
 from ccplay.ui.plot_canvas import GUTTER, Canvas
 from ccplay.ui.plot_traces import AxisInks, Pen, Picture, SeriesTrace
+from tests.events import series_of
 from tests.ui.synthetic import SyntheticSource, stream
 from tests.ui.test_main import playing
 from tests.ui.test_snapshots import SnapCompare, app_on, at
 from tests.ui.view import text_of
-from tests.unit.test_traces import series_of
 
 SECONDS = 130.0
 HZ = 20.0

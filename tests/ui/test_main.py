@@ -66,10 +66,15 @@ async def playing(
 
 
 async def until(pilot: Pilot[Any], condition: Callable[[], bool]) -> None:
-    """Wait until a condition holds. Fails after ``DEADLINE_S``."""
+    """Wait until a condition holds. Fails after ``DEADLINE_S``.
+
+    It looks less often the longer it waits: a look may render the whole screen.
+    """
+    wait_s = 0.01
     async with asyncio.timeout(DEADLINE_S):
         while not condition():
-            await pilot.pause(0.01)
+            await pilot.pause(wait_s)
+            wait_s = min(1.5 * wait_s, 0.1)
 
 
 def live(events: Iterator[Event] | None = None) -> SyntheticSource:

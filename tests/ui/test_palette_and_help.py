@@ -100,36 +100,33 @@ def test_what_is_typed_in_full_is_done(query: str, expected: Command | None) -> 
     assert (entry.command if entry else None) == expected
 
 
-async def run_in_palette(app: Stage, query: str) -> None:
+async def run_in_palette(app: Stage, *queries: str) -> None:
     """Open the palette, type a query, and press enter once the first line matches it."""
     async with app.run_test() as pilot:
-        await pilot.press("ctrl+p", *("space" if each == " " else each for each in query))
-        found = app.screen.query_one(CommandList)
-        last = query.rsplit(maxsplit=1)[-1]
-        async with asyncio.timeout(DEADLINE_S):
-            while not found.option_count or last not in str(found.options[0].prompt):
-                await pilot.pause()
-        await pilot.press("enter")
-        await pilot.pause()
+        for query in queries:
+            await pilot.press("ctrl+p", *("space" if each == " " else each for each in query))
+            found = app.screen.query_one(CommandList)
+            last = query.rsplit(maxsplit=1)[-1]
+            async with asyncio.timeout(DEADLINE_S):
+                while not found.option_count or last not in str(found.options[0].prompt):
+                    await pilot.pause()
+            await pilot.press("enter")
+            await pilot.pause()
 
 
-@pytest.mark.parametrize(
-    ("query", "expected"),
-    [
-        ("switch flow 1 to bbr", SetCongestionControl(cc="bbr", flow="1")),
-        ("queue pfifo 37", SetQdisc(qdisc=Qdisc(kind="pfifo", options={"limit": 37}))),
-        ("mark a [b] c", Mark(text="a [b] c")),
-    ],
-)
-async def test_the_palette_sends(query: str, expected: Command) -> None:
+async def test_the_palette_sends() -> None:
     app = Stage(lab())
-    await run_in_palette(app, query)
-    assert app.backdrop.session.sent == [expected]
+    await run_in_palette(app, "switch flow 1 to bbr", "queue pfifo 37", "mark a [b] c")
+    assert app.backdrop.session.sent == [
+        SetCongestionControl(cc="bbr", flow="1"),
+        SetQdisc(qdisc=Qdisc(kind="pfifo", options={"limit": 37})),
+        Mark(text="a [b] c"),
+    ]
 
 
-@pytest.mark.parametrize(
-    ("query", "expected"),
-    [
+async def test_enter_does_what_was_typed_and_nothing_else() -> None:
+    """Enter runs what was typed, even while the list still shows matches of its first letters."""
+    cases: list[tuple[str, list[Command]]] = [
         ("rate 2 mbit", [SetLink(rate=2_000_000)]),
         ("rate 5", [SetLink(rate=5_000_000)]),
         ("delay 5 ms", [SetLink(delay_us=5_000)]),
@@ -137,26 +134,27 @@ async def test_the_palette_sends(query: str, expected: Command) -> None:
         ("queue pfifo 10", [SetQdisc(qdisc=Qdisc(kind="pfifo", options={"limit": 10}))]),
         ("rate 2 mbi", []),
         ("rate 1.5", [SetLink(rate=1_500_000)]),
-    ],
-)
-async def test_enter_does_what_was_typed_and_nothing_else(
-    query: str, expected: list[Command]
-) -> None:
-    """Enter runs what was typed, even while the list still shows matches of its first letters."""
+    ]
     app = Stage(lab())
     async with app.run_test() as pilot:
-        await pilot.press("ctrl+p")
-        for key in (
-            *(Key("space" if each == " " else each, each) for each in query),
-            Key("enter", None),
-        ):
-            app.post_message(key)
-        for _ in range(50):  # rounds of messages; some ten are enough
-            if app.backdrop.session.sent:
-                break
-            await pilot.pause()
-        assert app.backdrop.session.sent == expected
-        assert isinstance(app.screen, Palette) == (not expected), "nothing else was run"
+        for query, expected in cases:
+            app.backdrop.session.sent.clear()
+            await pilot.press("ctrl+p")
+            for key in (
+                *(Key("space" if each == " " else each, each) for each in query),
+                Key("enter", None),
+            ):
+                app.post_message(key)
+            for _ in range(50):  # rounds of messages; some ten are enough
+                if app.backdrop.session.sent:
+                    break
+                await pilot.pause()
+            assert app.backdrop.session.sent == expected, query
+            assert isinstance(app.screen, Palette) == (not expected), "nothing else was run"
+            if not expected:
+                await pilot.press("escape")
+                await pilot.pause()
+                assert app.screen is app.backdrop
 
 
 async def test_what_was_typed_in_full_stands_first() -> None:

@@ -8,7 +8,8 @@ from ccplay.session.session import Session
 from ccplay.state.lab_state import LabState
 from ccplay.stream.sources import ReplaySource
 from ccplay.ui.app import CcplayApp
-from tests.unit.mutants import REAL, mutants
+from tests.events import PLAYGROUND
+from tests.unit.mutants import mutants
 from tests.unit.test_strangers import flow, recording
 
 SHARES = (0.0, 0.4, 0.9, 1.0)
@@ -32,7 +33,7 @@ async def draw(app: CcplayApp, state: LabState) -> None:
 
 
 async def test_a_mutant_is_drawn(tmp_path: Path) -> None:
-    session = Session(ReplaySource(REAL))
+    session = Session(ReplaySource(PLAYGROUND))
     app = CcplayApp(session)
     path, drawn = tmp_path / "x", 0
     async with app.run_test(size=(120, 40)) as pilot:
@@ -53,7 +54,7 @@ async def test_a_mutant_is_drawn(tmp_path: Path) -> None:
 
 async def test_a_network_without_hosts_and_traffic_without_sweeps_are_drawn(tmp_path: Path) -> None:
     path = recording(tmp_path / "x", [{"event": "ready", "t": 0}, flow(1), flow(2, 3.0)])
-    session = Session(ReplaySource(REAL))
+    session = Session(ReplaySource(PLAYGROUND))
     app = CcplayApp(session)
     async with app.run_test(size=(120, 40)) as pilot:
         await app.workers.wait_for_complete(

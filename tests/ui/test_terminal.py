@@ -27,13 +27,6 @@ def test_a_signal_gives_the_terminal_back(number: signal.Signals) -> None:
     assert code == 128 + number
 
 
-def test_quitting_is_no_failure() -> None:
-    with on_terminal(REPLAY) as shown:
-        shown.read_until(b"events")
-        shown.type(b"\x11")
-        assert shown.ended(PATIENCE_S)[0] == 0
-
-
 def test_escape_and_the_next_key_in_one_read_are_two_keys() -> None:
     """Over a slow line they come together, as a terminal sends alt and a key."""
     with on_terminal(REPLAY) as shown:
@@ -44,7 +37,7 @@ def test_escape_and_the_next_key_in_one_read_are_two_keys() -> None:
         shown.read_until_shown("copy the tc lines")
 
 
-def test_the_screen_is_drawn_on_stdout_alone(tmp_path: Path) -> None:
+def test_the_screen_is_drawn_on_stdout_alone_and_quitting_is_no_failure(tmp_path: Path) -> None:
     log = tmp_path / "log"
     with log.open("wb") as file, on_terminal(REPLAY, stderr=file.fileno()) as shown:
         shown.read_until(ENTERS, b"events")

@@ -9,10 +9,8 @@ from pathlib import Path
 from tempfile import TemporaryDirectory
 from typing import Any
 
-from ccplay.stream.sinks import Recorder
 from ccplay.stream.sources import recorded_events
-
-REAL = Path(__file__).parents[1] / "ui" / "recordings" / "playground.ccplay"
+from tests.events import PLAYGROUND, recorded
 
 _VALUES: tuple[Any, ...] = (
     *(None, True, False, "", "x", "\u001b[2J", "h1/2", "r1->r2", [], {}, [0], {"0": 1}, [[]]),
@@ -26,11 +24,7 @@ _VALUES: tuple[Any, ...] = (
 def real_lines() -> tuple[bytes, ...]:
     """Return the lines of a real lab's recording in today's format, all kinds among them."""
     with TemporaryDirectory() as folder:
-        path = Path(folder) / "x.ccplay"
-        recorder = Recorder(path)
-        for event in recorded_events(REAL):
-            recorder.put(event)
-        recorder.close()
+        path = recorded(Path(folder) / "x.ccplay", recorded_events(PLAYGROUND))
         return tuple(path.read_bytes().splitlines(keepends=True))
 
 

@@ -3,11 +3,10 @@
 import pytest
 
 from ccplay.analysis.trust import delay_off, judge
-from ccplay.model.events import LinkChanged
 from ccplay.model.network import Link, Network, Node, Topology
 from ccplay.model.values import LinkSetting
 from ccplay.state.lab_state import LabState
-from tests.events import folded, health
+from tests.events import folded, health, link_changed
 from tests.unit.test_fairness import flow, sweep
 from tests.unit.test_summary import HELLO
 
@@ -32,7 +31,7 @@ def run(
     for name in LINKS:
         delay = 10_000 if name in ("r->h2", "r->h1") else 0
         setting = LinkSetting(rate=1_000_000, delay_us=delay, jitter_us=jitter_us, reorder=reorder)
-        state.apply(LinkChanged(t=0, link=name, setting=setting, offloads=False, delay_engine=""))
+        state.apply(link_changed(0, name, setting))
     state.apply(flow(1.0, "1"))
     for t in (1.1, 2.0):
         event = sweep(t, {"1": 1000}, backlog=backlog)

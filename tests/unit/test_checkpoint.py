@@ -2,7 +2,7 @@
 
 import pytest
 
-from ccplay.analysis.results import checkpoint
+from ccplay.analysis.results import Checkpoint, checkpoint
 from ccplay.model import blocks
 from ccplay.model.events import Applied, Ready
 from ccplay.model.samples import Sweep, Sweeps, TcpRows
@@ -35,6 +35,12 @@ def race(*flows: str, streams: int = 1, sizes: dict[str, int] | None = None) -> 
     return state
 
 
+def reached(state: LabState, sizes: dict[str, int] | None = None) -> Checkpoint:
+    found = checkpoint(state, sizes)
+    assert found is not None
+    return found
+
+
 def test_bytes_are_exact_however_many() -> None:
     """Series hold floats of 24 bits; a checkpoint must not be read off them."""
     sizes = {"1": 10**9, "2": 10**9}
@@ -42,8 +48,7 @@ def test_bytes_are_exact_however_many() -> None:
     state.apply(sweep(2.0, {"1": 999_999_999, "2": 800_000_001}))
     assert checkpoint(state, sizes) is None
     state.apply(sweep(2.1, {"1": 1_000_000_001, "2": 800_000_003}))
-    taken = checkpoint(state, sizes)
-    assert taken is not None
+    taken = reached(state, sizes)
     assert taken.bytes == {"1": 1_000_000_001, "2": 800_000_003}
     assert (taken.t, taken.elapsed_s, taken.first) == (2.1, 1.1, "1")
     assert taken.ratio == 1.25
@@ -52,16 +57,14 @@ def test_bytes_are_exact_however_many() -> None:
 def test_the_ratio_keeps_the_order_of_the_file_whoever_wins() -> None:
     state = race("2", "1", sizes={"1": 1000, "2": 1000})
     state.apply(sweep(2.0, {"1": 500, "2": 1000}))
-    taken = checkpoint(state, {"1": 1000, "2": 1000})
-    assert taken is not None
+    taken = reached(state, {"1": 1000, "2": 1000})
     assert (taken.first, taken.ratio, list(taken.bytes)) == ("2", 0.5, ["1", "2"])
 
 
 def test_streams_count_together_and_other_flows_are_reported_too() -> None:
     state = race("1", "long", streams=2, sizes={"1": 1000})
     state.apply(sweep(2.0, {"1": 600, "1/2": 400, "long": 70, "long/2": 7}))
-    taken = checkpoint(state, {"1": 1000})
-    assert taken is not None
+    taken = reached(state, {"1": 1000})
     assert taken.bytes == {"1": 1000, "long": 77}
     assert taken.ratio is None
 
@@ -69,8 +72,7 @@ def test_streams_count_together_and_other_flows_are_reported_too() -> None:
 def test_of_two_in_one_sweep_the_one_further_beyond_its_end_was_first() -> None:
     state = race("1", "2", sizes={"1": 1000, "2": 1000})
     state.apply(sweep(2.0, {"1": 1001, "2": 1050}))
-    taken = checkpoint(state, {"1": 1000, "2": 1000})
-    assert taken is not None
+    taken = reached(state, {"1": 1000, "2": 1000})
     assert taken.first == "2"
 
 
@@ -78,8 +80,7 @@ def test_an_end_whose_sweep_was_lost_is_seen_all_the_same() -> None:
     state = race("1", sizes={"1": 1000})
     state.apply(sweep(2.0, {"1": 900}))
     state.apply(FlowEnded(t=2.2, flow="1", bytes=1000, duration_s=1.1, retransmits=0))
-    taken = checkpoint(state, {"1": 1000})
-    assert taken is not None
+    taken = reached(state, {"1": 1000})
     assert taken.bytes == {"1": 1000}
 
 
@@ -100,8 +101,7 @@ def test_a_block_has_the_same_checkpoint_as_its_sweeps() -> None:
     for each in sweeps:
         one.apply(each)
     block.apply(blocks.pack(sweeps))
-    taken = checkpoint(one, sizes)
-    assert taken is not None
+    taken = reached(one, sizes)
     # 10**9 - 9 + 3 n of one stream and n of the other: enough at the fourth sweep.
     assert taken.t == 2.06
     assert taken.bytes == {"1": 10**9 + 3, "2": 9 * 10**8 + 3}
@@ -115,8 +115,7 @@ def test_a_gap_in_a_block_hides_no_checkpoint() -> None:
     fields = {"bytes_acked": [[None, 501, 200], [402, None, None], [8, None, 1]]}
     rows = TcpRows(flow=["1", "1/2", "2"], cc=["reno"] * 3, fields=fields)  # type: ignore[arg-type]
     state.apply(Sweeps(t=2.1, after_us=[100_000, 100_000], tcp=rows))
-    taken = checkpoint(state)
-    assert taken is not None
+    taken = reached(state)
     # 300 and 401, then 500 and 401 as before, then 700 and 401.
     assert (taken.t, taken.bytes) == (2.3, {"1": 1101, "2": 8})
 
@@ -132,7 +131,6 @@ def test_a_size_that_is_none_decides_nothing(size: int) -> None:
 def test_the_order_is_the_sessions_own_where_none_is_given() -> None:
     state = race("2", "1", sizes={"1": 1000, "2": 1000})
     state.apply(sweep(2.0, {"1": 500, "2": 1000}))
-    taken = checkpoint(state)
-    assert taken is not None
+    taken = reached(state)
     assert (taken.ratio, list(taken.bytes)) == (2.0, ["2", "1"])
     assert checkpoint(state, {"1": 1000, "2": 1000}) != taken

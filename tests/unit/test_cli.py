@@ -3,7 +3,6 @@
 import io
 import json
 import os
-import shutil
 import subprocess
 import sys
 from pathlib import Path
@@ -14,6 +13,8 @@ import ccplay
 from ccplay.cli import main, options
 from ccplay.cli.screen import can_draw
 from ccplay.scenario.reading import load
+from tests.events import recorded
+from tests.ui.synthetic import stream
 
 
 def test_a_full_disk_is_reported_in_one_line(
@@ -219,11 +220,9 @@ def test_what_is_no_such_file_is_refused_in_one_line(
         assert told.err.count("\n") == 1, told.err
 
 
-def test_programs_and_modules_in_the_current_directory_are_not_run(tmp_path: Path) -> None:
+def test_a_report_runs_no_programs_or_modules_of_the_current_directory(tmp_path: Path) -> None:
     """It may be a stranger's: a report's workers are Pythons that would import from there."""
-    recording = Path(__file__).parents[1] / "ui" / "recordings" / "playground.ccplay"
-    for name in ("a.ccplay", "b.ccplay"):
-        shutil.copy(recording, tmp_path / name)
+    recorded(tmp_path / "a.ccplay", stream(seconds=4.0, apart_s=1.0))
     for module in ("struct", "selectors", "socket"):
         (tmp_path / f"{module}.py").write_text("open('imported', 'w')\n")
     program = tmp_path / "unshare"
@@ -237,15 +236,20 @@ def test_programs_and_modules_in_the_current_directory_are_not_run(tmp_path: Pat
     )
     package = str(Path(ccplay.__file__).parents[1])
     environment = {"PATH": f":.:{os.environ['PATH']}", "PYTHONPATH": package}
-    for words in (["report", "a.ccplay", "b.ccplay", "--out", "report"], ["doctor"]):
+    reported, _ = (
         subprocess.run(
             [sys.executable, str(start), *words],
             cwd=tmp_path,
             env=os.environ | environment,
             check=False,
             capture_output=True,
+            text=True,
         )
-    assert (tmp_path / "report" / "index.html").exists()
+        for words in (["report", "a.ccplay", "a.ccplay", "--out", "report"], ["doctor"])
+    )
+    assert (tmp_path / reported.stdout.strip()) == tmp_path / "report" / "index.html"
+    rows = json.loads((tmp_path / "report" / "tables" / "flows.json").read_text())
+    assert [row["case"] for row in rows] == ["a"] * 2 + ["a #2"] * 2, "each is a case of its own"
     assert not (tmp_path / "imported").exists()
     assert not (tmp_path / "run").exists()
 

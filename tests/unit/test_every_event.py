@@ -16,8 +16,8 @@ from ccplay.model.events import Hello
 from ccplay.model.samples import Sweep, Sweeps
 from ccplay.state.lab_state import LabState
 from ccplay.stream import wire
-from ccplay.stream.sinks import Recorder
 from ccplay.stream.sources import recorded_events
+from tests.events import recorded
 from tests.unit.test_probe import DONE, TWO_CONNECTIONS, Answers, record
 
 KINDS = wire.EVENTS
@@ -73,19 +73,16 @@ def event(kind: type[Any], *, largest: bool) -> Any:
 def test_an_event_comes_back_from_the_pipe(kind: type[Any], largest: bool) -> None:
     made = event(kind, largest=largest)
     line = wire.encode(made)
+    assert (line[-1:], line.count(b"\n")) == (b"\n", 1)
     assert wire.decode_event(line) == made
     LabState().apply(made)
 
 
 def test_all_of_them_come_back_from_a_recording(tmp_path: Path) -> None:
-    recorder = Recorder(tmp_path / "r.ccplay")
     hello = replace(event(HELLO, largest=True), format=wire.FORMAT)
     made = [event(each, largest=size) for size in (False, True) for each in KINDS]
     made = [hello, *(each for each in made if not isinstance(each, Hello | Sweeps))]
-    for each in made:
-        recorder.put(each)
-    recorder.close()
-    read = list(recorded_events(tmp_path / "r.ccplay"))
+    read = list(recorded_events(recorded(tmp_path / "r.ccplay", made)))
     assert [each for each in made if not isinstance(each, Sweep)] == [
         each for each in read if not isinstance(each, Sweeps)
     ]

@@ -97,8 +97,9 @@ async def test_a_case_that_is_run_again_keeps_its_number(run: Run, tmp_path: Pat
 
 
 async def test_a_single_run_is_only_marked(run: Run) -> None:
-    _, result, _ = await run(TEXT, RunOptions(as_json=True), Starved)
+    _, result, told = await run(TEXT, RunOptions(as_json=True), Starved)
     assert len(run.labs) == 1
+    assert "repeated" not in told
     assert result["cases"][0]["health"]["trustworthy"] is False
     assert result["statistics"][0]["untrustworthy"] == 1
 
@@ -189,7 +190,7 @@ async def test_what_the_kernel_lacks_ends_it_even_where_there_are_results(
     wanted = RunOptions(out=tmp_path / "out", as_json=True)
     text = TEXT + '[[case]]\nname = "a"\n'
     await run(text, wanted)
-    with pytest.raises(UnsupportedError):
+    with pytest.raises(UnsupportedError, match='"vegas" is not in this kernel'):
         await run(text + '[[case]]\nname = "b"\nhosts.h1.cc = "vegas"\n', wanted)
 
 

@@ -1,6 +1,5 @@
 """Each sentence about a flow follows from numbers, and is left out where they do not carry it."""
 
-from pathlib import Path
 from typing import Any
 
 import pytest
@@ -10,13 +9,12 @@ from ccplay.analysis.explain import Cut, Evidence, RoundTrip, Waiting, explain_f
 from ccplay.session.archive import read_recording
 from ccplay.state.lab_state import LabState
 from ccplay.traffic.udp import UdpStarted
-
-RECORDING = Path(__file__).parents[1] / "ui" / "recordings" / "playground.ccplay"
+from tests.events import PLAYGROUND
 
 
 @pytest.fixture(scope="module")
 def state() -> LabState:
-    return read_recording(RECORDING)
+    return read_recording(PLAYGROUND)
 
 
 def evidence(**known: Any) -> Evidence:
@@ -209,7 +207,7 @@ def test_what_it_gets(known: dict[str, Any], words: str) -> None:
 
 
 def test_a_flow_beside_udp_is_not_alone() -> None:
-    state = read_recording(RECORDING)
+    state = read_recording(PLAYGROUND)
     start = UdpStarted(
         t=state.now, udp="u1", src="s1", dst="d1", rate_bps=1_500_000, packet_bytes=1024, port=5
     )

@@ -6,16 +6,13 @@ from ccplay.analysis.sharing import converged_s, fairness, jain
 from ccplay.analysis.summary import loss, queueing_delays_us, utilisation
 from ccplay.model.events import LinkChanged, Ready
 from ccplay.model.samples import Sweep
-from ccplay.model.values import LinkSetting
 from ccplay.state.lab_state import LabState
 from ccplay.traffic.flow import FlowEnded, FlowStarted
-from tests.events import folded, qdisc, tcp
+from tests.events import folded, link_changed, qdisc, tcp
 
 
 def link(t: float, rate: int) -> LinkChanged:
-    return LinkChanged(
-        t=t, link="r->h2", setting=LinkSetting(rate=rate), offloads=False, delay_engine="none"
-    )
+    return link_changed(t, "r->h2", rate=rate)
 
 
 def flow(t: float, name: str) -> FlowStarted:

@@ -15,6 +15,7 @@ from ccplay.cli import main
 from ccplay.errors import CcplayError, RecordingError
 from ccplay.files import writing as files
 from ccplay.stream.sinks import Recorder
+from tests.events import PLAYGROUND
 
 STRANGER, CALLER = 65533, (12345, 12346)
 
@@ -230,11 +231,10 @@ def test_commands_name_file_and_reason(
     place: str,
     reason: str,
 ) -> None:
-    recording = Path(__file__).parents[1] / "ui" / "recordings"
     monkeypatch.chdir(tmp_path)
     Path("x").write_text("mine")
     os.mkfifo("fifo")
-    some = str(next(recording.glob("*.ccplay")))
+    some = str(PLAYGROUND)
     for words in (["script", some, "--to", place], ["export", some, "--to", f"{place}"]):
         if words[0] == "export" and place in ("none/x", "x/y"):
             continue

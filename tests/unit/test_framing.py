@@ -6,10 +6,9 @@ from msgspec.structs import replace
 from ccplay.analysis.trust import above_framing, judge
 from ccplay.model.events import LinkChanged
 from ccplay.model.network import Link, Network, Node, Topology
-from ccplay.model.values import LinkSetting
 from ccplay.state.lab_state import LabState
 from ccplay.traffic.flow import FlowEnded
-from tests.events import folded, health
+from tests.events import folded, health, link_changed
 from tests.unit.test_fairness import flow, sweep
 from tests.unit.test_summary import HELLO
 
@@ -18,8 +17,7 @@ GIGABIT = 1_000_000_000
 
 
 def link(t: float, rate: int, mtu: int | None = None, *, offloads: bool = False) -> LinkChanged:
-    setting = LinkSetting(rate=rate, mtu=mtu)
-    return LinkChanged(t=t, link="h1->h2", setting=setting, offloads=offloads, delay_engine="none")
+    return replace(link_changed(t, "h1->h2", rate=rate, mtu=mtu), offloads=offloads)
 
 
 def run(*links: LinkChanged, mss: int = 1448, **flows: tuple[float, float, float]) -> LabState:

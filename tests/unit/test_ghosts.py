@@ -15,9 +15,8 @@ from ccplay.traffic.flow import StartFlow
 from ccplay.ui.plot_ghosts import ShiftedTrace
 from ccplay.ui.plot_traces import Pen, SeriesTrace
 from ccplay.ui.view import Choice, Ghost, Ghosts, next_action, of_run, of_session
-from tests.events import folded
+from tests.events import folded, series_of
 from tests.ui.synthetic import stream
-from tests.unit.test_traces import series_of
 
 
 def session(*moments: float, ready: float = 1.0) -> LabState:

@@ -14,11 +14,10 @@ from ccplay.session.archive import AFTER_S, BEFORE_S, preview, read_recording
 from ccplay.session.session import Session
 from ccplay.state.lab_state import LabState
 from ccplay.stream import wire
-from ccplay.stream.sinks import Recorder
 from ccplay.stream.sources import ReplaySource
 from ccplay.traffic.flow import FlowStarted
 from ccplay.traffic.ping import PingSample, PingStarted
-from tests.events import HELLO, health, tcp
+from tests.events import HELLO, health, recorded, tcp
 from tests.unit.mutants import mutants
 from tests.unit.test_recordings import everything
 
@@ -47,12 +46,7 @@ def long() -> list[Event]:
 
 @pytest.fixture(scope="module")
 def path(tmp_path_factory: pytest.TempPathFactory) -> Path:
-    path = tmp_path_factory.mktemp("long") / "x.ccplay"
-    recorder = Recorder(path)
-    for event in long():
-        recorder.put(event)
-    recorder.close()
-    return path
+    return recorded(tmp_path_factory.mktemp("long") / "x.ccplay", long())
 
 
 def around(state: LabState, name: str) -> Sequence[float]:

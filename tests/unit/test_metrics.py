@@ -52,13 +52,8 @@ def test_a_metric_that_nothing_measures_is_refused(metric: str) -> None:
 
 
 def test_a_metric_that_is_measured_passes() -> None:
-    refused = []
     for metric in ("checkpoint.ratio", "queues.r->h2.qlen_p50"):
-        try:
-            check_metrics(_expecting(metric))
-        except ScenarioError as error:
-            refused.append(str(error))
-    assert refused == []
+        check_metrics(_expecting(metric))
 
 
 @pytest.mark.parametrize(

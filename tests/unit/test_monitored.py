@@ -23,9 +23,8 @@ from ccplay.traffic.flow import FlowEnded, FlowStarted, StartFlow
 from ccplay.traffic.monitored import rates_between
 from ccplay.traffic.udp import StartUdp, UdpEnded, UdpSample, UdpStarted
 from ccplay.units import format_part
-from tests.events import folded, monitored
+from tests.events import PLAYGROUND, folded, monitored
 
-PLAYGROUND = Path(__file__).parents[1] / "ui" / "recordings" / "playground.ccplay"
 SEEN = monitored(1000, 980, 93_070.4, delay_min_us=90_000, delay_max_us=140_000)
 
 EVENTS = (

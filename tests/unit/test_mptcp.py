@@ -23,10 +23,10 @@ from ccplay.lab.connection import (
 )
 from ccplay.lab.traffic.path_manager import Ends, choose
 from ccplay.model.base import Event
-from ccplay.model.events import FlowPath, LinkChanged
+from ccplay.model.events import FlowPath
 from ccplay.model.network import Topology
 from ccplay.model.topologies import plan
-from ccplay.model.values import INFINITE_SSTHRESH, Feature, LinkSetting
+from ccplay.model.values import INFINITE_SSTHRESH, Feature
 from ccplay.report.data.naming import words
 from ccplay.report.data.scene import scene
 from ccplay.scenario.reading import parse
@@ -35,7 +35,7 @@ from ccplay.scenario.values import Scenario
 from ccplay.state.lab_state import LabState
 from ccplay.stream import wire
 from ccplay.traffic.flow import FlowEnded, FlowStarted, SubflowEnded, SubflowStarted
-from tests.events import folded, health
+from tests.events import folded, health, link_changed
 from tests.unit.test_fairness import sweep
 from tests.unit.test_summary import HELLO
 
@@ -235,18 +235,13 @@ def test_a_report_draws_subflows_behind_their_flow() -> None:
     assert [[each.name for each in group] for group in groups] == [["1"], ["1/1"], ["1/2"]]
 
 
-def link(name: str, rate: int) -> LinkChanged:
-    setting = LinkSetting(rate=rate)
-    return LinkChanged(t=0.0, link=name, setting=setting, offloads=False, delay_engine="none")
-
-
 def test_two_links_carry_more_than_one_and_neither_more_than_its_rate() -> None:
     """1.2 MB in 8 s are 1.2 Mbit/s of payload; the connection has 2."""
     state = session(FlowEnded(t=9.0, flow="1", bytes=2_000_000, duration_s=8.0, retransmits=0))
     for spine in ("spine1", "spine2"):
-        state.apply(link(f"leaf1->{spine}", 1_400_000))
+        state.apply(link_changed(0.0, f"leaf1->{spine}", rate=1_400_000))
     assert above_framing(state) is None
-    state.links["leaf1->spine2"] = [link("leaf1->spine2", 1_000_000)]
+    state.links["leaf1->spine2"] = [link_changed(0.0, "leaf1->spine2", rate=1_000_000)]
     assert (above_framing(state) or "").startswith("flow 1/2 had 1.2")
 
 
@@ -255,8 +250,7 @@ def test_each_subflow_s_least_rtt_is_compared_with_the_path_that_it_took() -> No
     state = session()
     for each in NETWORK.links:
         delay_us = 50_000 if each.dst == "spine2" or each.src == "spine2" else 1_000
-        setting = LinkSetting(rate=100_000_000, delay_us=delay_us)
-        state.links[each.name] = [replace(link(each.name, 1), setting=setting)]
+        state.links[each.name] = [link_changed(0.0, each.name, rate=10**8, delay_us=delay_us)]
     now = sweep(9.5, {"1": 1, "1/1": 1, "1/2": 1})
     assert now.tcp is not None
     now.tcp.min_rtt_us[:] = [57_000, 8_000, 106_000]

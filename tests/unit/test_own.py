@@ -17,10 +17,8 @@ from ccplay.model.variables import describe, variable
 from ccplay.state.lab_state import LabState
 from ccplay.stream import wire
 from ccplay.traffic.flow import FlowStarted
-from tests.events import tcp
+from tests.events import PLAYGROUND, tcp
 from tests.unit.test_probe import attribute
-
-PLAYGROUND = Path(__file__).parents[1] / "ui" / "recordings" / "playground.ccplay"
 
 BBR = attribute(16, struct.pack("=IIIII", 1_250_000, 0, 20_100, 739, 512))
 VEGAS = attribute(3, struct.pack("=IIII", 1, 7, 25_000, 20_000))

@@ -1,14 +1,11 @@
 """A plot's one description is enough for the screen and for reports, with the same unit."""
 
-from pathlib import Path
-
 import pytest
 from msgspec.structs import replace
 
 from ccplay.errors import UsageError
-from ccplay.model.events import Applied, LinkChanged
-from ccplay.model.series import Series, Timeline
-from ccplay.model.values import LinkSetting, Qdisc
+from ccplay.model.events import Applied
+from ccplay.model.values import Qdisc
 from ccplay.model.variables import Rate, Variable, combine
 from ccplay.plots import table
 from ccplay.plots.levels import Scope, limits
@@ -24,17 +21,10 @@ from ccplay.traffic.flow import FlowStarted
 from ccplay.traffic.plot import Line, Plot
 from ccplay.traffic.udp import StopUdp, Udp, UdpEnded, UdpSample, UdpStarted
 from ccplay.traffic.udp import _sent_rates as sent_rates
-from tests.events import folded, monitored
+from tests.events import PLAYGROUND, folded, link_changed, monitored, series_of
 
-PLAYGROUND = Path(__file__).parents[1] / "ui" / "recordings" / "playground.ccplay"
-
-
-def counter(*values: float, every_s: float = 0.5) -> Series:
-    timeline = Timeline()
-    series = Series(timeline)
-    for at, value in enumerate(values):
-        series.put(timeline.append(at * every_s), value)
-    return series
+COUNTS = (0.0, 100.0, 300.0, 300.0, 1300.0)
+"""Values of a counter, one each half second."""
 
 
 @pytest.mark.parametrize("plot", PLOTS.values(), ids=PLOTS)
@@ -76,7 +66,7 @@ def test_several_subjects_make_one_value() -> None:
 
 
 def test_a_rate_is_over_its_window_and_in_bits() -> None:
-    series = counter(0, 100, 300, 300, 1300)
+    series = series_of(COUNTS, interval=0.5)
     assert growth(series, 1.0, 1.0) == pytest.approx(300)
     assert growth(series, 2.0, 1.0) == pytest.approx(1000)
     assert growth(series, 0.5, 1.0, least_s=0.6) is None, "too little of it"
@@ -89,7 +79,7 @@ def test_a_rate_is_over_its_window_and_in_bits() -> None:
 
 def test_a_report_draws_a_rate_of_a_queue_s_counter_too() -> None:
     variable = Variable("x", unit="bps", subject="queue", rate=Rate("bytes", over_s=1.0))
-    line = curves.rates(counter(0, 100, 300, 300, 1300), variable, 0.0, 2.0, 1e-3)
+    line = curves.rates(series_of(COUNTS, interval=0.5), variable, 0.0, 2.0, 1e-3)
     assert line.t == [1.0, 2.0]
     assert line.y == pytest.approx([2.4, 8.0])
 
@@ -111,10 +101,8 @@ def test_a_plot_that_nobody_has_is_refused_with_those_on_request() -> None:
 def test_a_limit_is_converted_by_full_frames_of_its_link(mtu: int | None, frame: int) -> None:
     state = LabState()
     for t, kind, limit in ((1.0, "pfifo", 100), (2.0, "bfifo", 30_000)):
-        setting = LinkSetting(mtu=mtu, qdisc=Qdisc(kind=kind, options={"limit": limit}))
-        state.apply(
-            LinkChanged(t=t, link="a->b", setting=setting, offloads=False, delay_engine="netem")
-        )
+        queue = Qdisc(kind=kind, options={"limit": limit})
+        state.apply(link_changed(t, "a->b", mtu=mtu, qdisc=queue))
     scope = Scope(state, "a->b", in_bytes=True)
     assert limits(scope) == ((1.0, None), (2.0, 30_000.0))
     assert limits(replace(scope, converts=True)) == ((1.0, 100.0 * frame), (2.0, 30_000.0))

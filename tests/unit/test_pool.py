@@ -41,7 +41,7 @@ def ordered(run: PlannedRun) -> RunOrder:
 class Hall:
     """A pool, its worker and a record of the attempts; ``changes`` sets each attempt's health."""
 
-    def __init__(self, jobs: int, cases: str, *, attempts: int = 3) -> None:
+    def __init__(self, jobs: int, cases: str) -> None:
         self.stop = asyncio.Event()
         self.messages: list[str] = []
         self.made: list[tuple[str, int, int]] = []
@@ -50,8 +50,7 @@ class Hall:
         """Runs kept: case, number of the last attempt, whether it is trustworthy."""
         schedule = FixedSchedule(plan_runs(scenario(*cases)))
         self.workers = Workers(worker(jobs))
-        told = self.messages.append
-        self.pool = Pool(schedule, self.workers, self.stop, ordered, attempts=attempts, report=told)
+        self.pool = Pool(schedule, self.workers, self.stop, ordered, report=self.messages.append)
         self._running = 0
 
     async def run(self, changes: Callable[[str, int], dict[str, float]]) -> None:
@@ -129,13 +128,6 @@ async def test_the_last_attempt_has_the_machine_to_itself() -> None:
     # It is kept, marked as doubtful; steal time is no reason for fewer jobs.
     assert sorted(hall.kept) == [("a", 3, False), ("b", 1, True)]
     assert hall.pool.jobs == 4
-
-
-async def test_a_single_run_is_only_marked() -> None:
-    hall = Hall(1, "a", attempts=1)
-    await hall.run(busy_beyond(0))
-    assert hall.kept == [("a", 1, False)]
-    assert hall.messages == []
 
 
 async def test_a_lab_too_short_to_judge_is_not_run_again() -> None:

@@ -165,10 +165,7 @@ def test_marks_are_read_where_the_discipline_counts_them(
     kind: str, xstats: bytes, marks: int | None
 ) -> None:
     """Marks and own values are read at their places in include/uapi/linux/pkt_sched.h."""
-    stats = attribute(1, struct.pack("=QII", 5000, 5, 0)) + attribute(3, words(4, 6000, 3, 2, 1))
-    body = attribute(1, kind.encode() + b"\0") + attribute(7, stats + attribute(4, xstats))
-    header = struct.pack("=IHHII", 36 + len(body), 36, 2, 1, 0)
-    message = header + struct.pack("=IiIII", 0, 3, 0x100000, 0xFFFFFFFF, 0) + body
+    message = qdisc(kind, 0x100000, 0xFFFFFFFF, attribute(4, xstats))
     kernel = QdiscSocket(lambda *_: Answers(message, DONE))
     found = kernel.dump({3})[3][0xFFFFFFFF]
     kernel.close()
@@ -178,8 +175,6 @@ def test_marks_are_read_where_the_discipline_counts_them(
     reported = {
         "codel": {"codel_count": 9, "codel_ldelay_us": 9, "codel_dropping": 1},
         "fq_codel": {"fq_codel_new_flows": 9, "fq_codel_old_flows": 9, "fq_codel_memory_bytes": 9},
-    }
-    reported |= {
         "red": {"red_early_packets": 7, "red_pdrop_packets": 8},
         "choke": {"choke_early_packets": 7, "choke_matched_packets": 8},
         "fq": {"fq_flows": 16, "fq_inactive_flows": 17, "fq_throttled_flows": 18},
@@ -199,11 +194,15 @@ def test_marks_are_read_where_the_discipline_counts_them(
     assert found.own == reported.get(kind, {})
 
 
-def qdisc(kind: str, handle: int, parent: int) -> bytes:
+def qdisc(kind: str, handle: int, parent: int, xstats: bytes = b"") -> bytes:
     """Return the kernel's message about a queue discipline of interface 3."""
     stats = attribute(1, struct.pack("=QII", 5000, 5, 0)) + attribute(3, words(4, 6000, 3, 2, 1))
+    return told(36, kind, handle, parent, stats + xstats)
+
+
+def told(message: int, kind: str, handle: int, parent: int, stats: bytes) -> bytes:
     body = attribute(1, kind.encode() + b"\0") + attribute(7, stats)
-    header = struct.pack("=IHHII", 36 + len(body), 36, 2, 1, 0)
+    header = struct.pack("=IHHII", 36 + len(body), message, 2, 1, 0)
     return header + struct.pack("=IiIII", 0, 3, handle, parent, 0) + body
 
 
@@ -212,10 +211,7 @@ def htb_class(handle: int, lends: int, borrows: int) -> bytes:
 
     ``struct tc_htb_xstats`` begins with lends and borrows.
     """
-    xstats = words(lends, borrows, 0, 9, 9)
-    body = attribute(1, b"htb\0") + attribute(7, attribute(4, xstats))
-    header = struct.pack("=IHHII", 36 + len(body), 40, 2, 1, 0)
-    return header + struct.pack("=IiIII", 0, 3, handle, 0x10001, 0) + body
+    return told(40, "htb", handle, 0x10001, attribute(4, words(lends, borrows, 0, 9, 9)))
 
 
 def test_classes_have_what_htb_reports_of_them() -> None:

@@ -123,11 +123,6 @@ def test_rounding_is_no_error() -> None:
     assert _as_asked("sfb", "increment", 33 / 65535, 0.0005) == 0.0005
 
 
-def test_an_option_misspelt_is_corrected() -> None:
-    with pytest.raises(CommandError, match='"limt"; did you mean "limit"'):
-        validate(Qdisc(kind="pfifo", options={"limt": 3}))
-
-
 AS_TC: dict[str, tuple[dict[str, Option], str]] = {
     "red": (
         {"limit": 150_000, "min": 12_500, "max": 37_500, "bandwidth": 10_000_000},
@@ -176,10 +171,6 @@ def _split(attributes: bytes) -> list[bytes]:
 def test_averages_that_do_not_fit_are_refused(options: dict[str, Option], said: str) -> None:
     with pytest.raises(CommandError, match=said):
         validate(Qdisc(kind="red", options=options))
-
-
-def test_pfifo_holds_100_packets_by_default() -> None:
-    assert validate(Qdisc(kind="pfifo")).options == {"limit": 100}
 
 
 @pytest.mark.parametrize("rate", [7_999, 1_000_000_001])

@@ -23,25 +23,13 @@ from ccplay.model.series import Series
 from ccplay.model.values import Monitored
 from ccplay.session.archive import read_recording
 from ccplay.session.session import Session
-from ccplay.stream.sinks import Recorder
 from ccplay.stream.sources import ReplaySource, recorded_events
 from ccplay.stream.wire import UnknownEvent
 from ccplay.traffic.download import DownloadProgress, DownloadStarted
 from ccplay.traffic.flow import FlowEnded, FlowStarted
 from ccplay.traffic.ping import PingSample, PingStarted
 from ccplay.traffic.udp import UdpEnded, UdpSample, UdpStarted
-from tests.events import HELLO, folded, health
-
-REAL = Path(__file__).parents[1] / "ui" / "recordings" / "playground.ccplay"
-"""Recording of a real lab, in format 1."""
-
-
-def written(path: Path, events: Iterable[Event | UnknownEvent]) -> Path:
-    recorder = Recorder(path)
-    for event in events:
-        recorder.put(event)
-    recorder.close()
-    return path
+from tests.events import HELLO, PLAYGROUND, folded, health, recorded
 
 
 def everything(value: object) -> Any:
@@ -76,17 +64,17 @@ def to_the_microsecond(events: Iterable[Event | UnknownEvent]) -> Iterator[Any]:
 
 
 def test_a_real_recording_means_the_same_in_the_new_format(tmp_path: Path) -> None:
-    stream = list(to_the_microsecond(recorded_events(REAL)))
-    path = written(tmp_path / "x.ccplay", stream)
+    stream = list(to_the_microsecond(recorded_events(PLAYGROUND)))
+    path = recorded(tmp_path / "x.ccplay", stream)
     assert everything(read_recording(path)) == everything(folded(*stream))
-    assert path.stat().st_size < REAL.stat().st_size / 3
+    assert path.stat().st_size < PLAYGROUND.stat().st_size / 3
     kinds = {type(event) for event in recorded_events(path)}
     assert Sweeps in kinds
     assert Sweep not in kinds
 
 
 async def test_a_replay_comes_to_the_same_state(tmp_path: Path) -> None:
-    path = written(tmp_path / "x.ccplay", recorded_events(REAL))
+    path = recorded(tmp_path / "x.ccplay", recorded_events(PLAYGROUND))
     session = Session(ReplaySource(path))
     await session.run()
     assert session.error is None
@@ -98,7 +86,7 @@ async def test_others_have_their_turn_while_a_replay_is_read(
 ) -> None:
     """A replay yields to other tasks while it reads, so that the screen is drawn at once."""
     monkeypatch.setattr("ccplay.stream.sources._TURN_S", 0.0)
-    reading = asyncio.create_task(Session(ReplaySource(REAL)).run())
+    reading = asyncio.create_task(Session(ReplaySource(PLAYGROUND)).run())
     turns = 0
     while not reading.done():
         turns += 1
@@ -227,7 +215,7 @@ def streams(draw: st.DrawFn) -> list[Event | UnknownEvent]:
 @given(stream=streams())
 def test_any_stream_means_the_same_when_read_again(stream: Sequence[Event | UnknownEvent]) -> None:
     with tempfile.TemporaryDirectory() as folder:
-        path = written(Path(folder) / "x.ccplay", stream)
+        path = recorded(Path(folder) / "x.ccplay", stream)
         assert everything(read_recording(path)) == everything(folded(*stream))
 
 
@@ -236,7 +224,7 @@ def test_any_stream_means_the_same_when_read_again(stream: Sequence[Event | Unkn
 
 def test_every_part_of_a_recording_is_one(tmp_path: Path) -> None:
     """Of a recording that a crash has cut anywhere, all complete lines are read."""
-    whole = written(tmp_path / "x.ccplay", recorded_events(REAL)).read_bytes()
+    whole = recorded(tmp_path / "x.ccplay", recorded_events(PLAYGROUND)).read_bytes()
     cut, dice = tmp_path / "cut.ccplay", random.Random(1)
     for length in [dice.randrange(whole.index(b"\n") + 1, len(whole)) for _ in range(50)]:
         cut.write_bytes(whole[:length])
@@ -259,7 +247,7 @@ def test_a_crash_of_ours_costs_no_more_than_two_seconds(tmp_path: Path) -> None:
             recorder.put(event)
     """
     path = tmp_path / "x.ccplay"
-    argv = [sys.executable, "-c", textwrap.dedent(script), str(REAL), str(path)]
+    argv = [sys.executable, "-c", textwrap.dedent(script), str(PLAYGROUND), str(path)]
     assert subprocess.run(argv, check=False).returncode == 9
     assert 22.5 < read_recording(path).now <= 25.0
 
@@ -282,7 +270,7 @@ def test_a_file_that_may_not_grow_stays_valid(tmp_path: Path) -> None:
         recorder.close()
     """
     path = tmp_path / "x.ccplay"
-    argv = [sys.executable, "-c", textwrap.dedent(script), str(REAL), str(path)]
+    argv = [sys.executable, "-c", textwrap.dedent(script), str(PLAYGROUND), str(path)]
     said = subprocess.run(argv, stdout=subprocess.PIPE, check=True, text=True).stdout
     assert said == f"recording to {path} stopped: File too large\n"
     assert path.stat().st_size == 60_000
@@ -291,6 +279,6 @@ def test_a_file_that_may_not_grow_stays_valid(tmp_path: Path) -> None:
 
 async def test_a_health_sample_does_not_end_a_block(tmp_path: Path) -> None:
     between = [Sweep(t=0.1), health(0.5), Sweep(t=0.6)]
-    path = written(tmp_path / "x", [HELLO, *between, Ready(t=1.0)])
+    path = recorded(tmp_path / "x", [HELLO, *between, Ready(t=1.0)])
     blocks = [each for each in recorded_events(path) if isinstance(each, Sweeps)]
     assert [each.after_us for each in blocks] == [[500_000]]

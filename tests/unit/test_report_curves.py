@@ -10,14 +10,7 @@ from hypothesis import strategies as st
 from ccplay.model.series import Series, Timeline
 from ccplay.report.data import curves
 from ccplay.traffic.connections import Flow
-
-
-def filled(values: list[float | None], step: float = 0.02) -> Series:
-    timeline = Timeline()
-    series = Series(timeline)
-    for number, value in enumerate(values):
-        series.put(timeline.append(number * step), value)
-    return series
+from tests.events import series_of
 
 
 @given(
@@ -28,13 +21,13 @@ def filled(values: list[float | None], step: float = 0.02) -> Series:
 def test_a_single_spike_survives_thinning(length: int, where: int, spike: float) -> None:
     values: list[float | None] = [0.0] * length
     values[where % length] = spike
-    line = curves.curve(filled(values))
+    line = curves.curve(series_of(values))
     assert spike in line.y
     assert len(line.y) <= 4 * curves.COLUMNS + 8
 
 
 def test_a_short_series_is_drawn_as_it_is() -> None:
-    line = curves.curve(filled([1.0, None, 3.0]), factor=2.0, start=0.02)
+    line = curves.curve(series_of([1.0, None, 3.0]), factor=2.0, start=0.02)
     assert line.t == pytest.approx([-0.02, 0.0, 0.02])
     assert line.y[0] == 2.0
     assert math.isnan(line.y[1])
@@ -47,10 +40,10 @@ def test_what_was_not_meant_is_a_gap(length: int) -> None:
     values: list[float | None] = [20.0] * length
     values[length // 2 :] = [2.0**31] * (length - length // 2)
     values[-1] = 30.0
-    line = curves.curve(filled(values), most=2.0**24)
+    line = curves.curve(series_of(values), most=2.0**24)
     assert line.top == 30.0
     assert any(math.isnan(y) for y in line.y)
-    assert curves.curve(filled(values)).top == 2.0**31
+    assert curves.curve(series_of(values)).top == 2.0**31
 
 
 def test_a_pause_between_sweeps_is_a_gap() -> None:
@@ -63,13 +56,13 @@ def test_a_pause_between_sweeps_is_a_gap() -> None:
 
 
 def test_points_without_neighbours_are_known() -> None:
-    line = curves.curve(filled([1.0, None, 3.0, None, 5.0, 6.0, None, 8.0]))
+    line = curves.curve(series_of([1.0, None, 3.0, None, 5.0, 6.0, None, 8.0]))
     assert line.lone.y == [1.0, 3.0, 8.0]
     assert line.lone.t == pytest.approx([0.0, 0.04, 0.14])
 
 
 def test_thinned_points_are_in_the_order_of_time() -> None:
-    line = curves.curve(filled([math.sin(i / 50) for i in range(8000)]))
+    line = curves.curve(series_of([math.sin(i / 50) for i in range(8000)]))
     assert line.t == sorted(line.t)
 
 
@@ -80,14 +73,14 @@ def test_transfers_of_all_bins_add_up_to_the_counter(steps: list[int]) -> None:
     for step in steps:
         total += step
         counts.append(float(total))
-    series = filled(list(counts))
+    series = series_of(list(counts))
     edges = curves.bins(-0.5, len(steps) * 0.02 + 0.5, 0.3)
     moved = sum(curves.count_at(series, b) - curves.count_at(series, a) for a, b in pairwise(edges))
     assert moved == pytest.approx(total)
 
 
 def test_a_counter_is_read_between_two_sweeps_by_proportion() -> None:
-    assert curves.count_at(filled([0.0, 100.0]), 0.005) == pytest.approx(25.0)
+    assert curves.count_at(series_of([0.0, 100.0]), 0.005) == pytest.approx(25.0)
 
 
 def test_bins_cover_the_whole_time() -> None:
@@ -96,7 +89,7 @@ def test_bins_cover_the_whole_time() -> None:
 
 
 def test_states_are_joined_and_open_is_left_out() -> None:
-    spans = curves.state_spans(filled([0, 3, 3, 3, 0, 4, 0]))
+    spans = curves.state_spans(series_of([0, 3, 3, 3, 0, 4, 0]))
     assert [state for _, _, state in spans] == [3, 4]
     assert spans[0][:2] == pytest.approx((0.02, 0.08))
 
@@ -104,7 +97,7 @@ def test_states_are_joined_and_open_is_left_out() -> None:
 def test_a_short_loss_is_seen_in_a_long_run() -> None:
     values: list[float | None] = [0.0] * 50_000
     values[31_234] = 4.0
-    assert [state for _, _, state in curves.state_spans(filled(values))] == [4]
+    assert [state for _, _, state in curves.state_spans(series_of(values))] == [4]
 
 
 def switching(seconds: float) -> Flow:
@@ -145,5 +138,5 @@ def test_theory_has_a_gap_between_epochs_however_long_the_run() -> None:
 
 
 def test_growths_are_the_moments_at_which_a_counter_grew() -> None:
-    moments = curves.growths(filled([0.0, 0.0, 5.0, 5.0, 6.0]))
+    moments = curves.growths(series_of([0.0, 0.0, 5.0, 5.0, 6.0]))
     assert moments == pytest.approx([0.04, 0.08])

@@ -1,7 +1,6 @@
 """Any network can be drawn: each node has a place of its own, and names are plain text."""
 
 from itertools import pairwise
-from pathlib import Path
 from xml.etree import ElementTree as ET
 
 import pytest
@@ -12,13 +11,13 @@ from msgspec.structs import replace
 from ccplay.model.events import LinkChanged
 from ccplay.model.network import Link, Network, Node, Topology
 from ccplay.model.topologies import plan
-from ccplay.model.values import LinkSetting, Qdisc
+from ccplay.model.values import Qdisc
 from ccplay.report.figures.network_drawing import MOST_NODES, Graph, draw, graph
 from ccplay.report.page import page
 from ccplay.session.archive import read_recording
+from tests.events import PLAYGROUND, link_changed
 from tests.unit.reports import HOSTILE
 
-PLAYGROUND = Path(__file__).parents[1] / "ui" / "recordings" / "playground.ccplay"
 _SVG = "{http://www.w3.org/2000/svg}"
 
 
@@ -38,15 +37,11 @@ def settings(net: Network, **other: int) -> dict[str, LinkChanged]:
     """Return each direction's settings: 10 Mbit/s or ``other`` rate, bottlenecks with a queue."""
     queue = Qdisc(kind="pfifo", options={"limit": 50})
     return {
-        way.name: LinkChanged(
-            t=0.0,
-            link=way.name,
-            setting=LinkSetting(
-                rate=other.get(way.name, 10_000_000),
-                qdisc=queue if way.name in net.bottlenecks else None,
-            ),
-            offloads=False,
-            delay_engine="none",
+        way.name: link_changed(
+            0.0,
+            way.name,
+            rate=other.get(way.name, 10_000_000),
+            qdisc=queue if way.name in net.bottlenecks else None,
         )
         for way in net.links
     }

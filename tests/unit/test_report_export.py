@@ -12,8 +12,7 @@ from ccplay.model.events import Ready
 from ccplay.model.samples import Sweep
 from ccplay.report.data.export import batches
 from ccplay.stream.sources import recorded_events
-
-PLAYGROUND = Path(__file__).parents[1] / "ui" / "recordings" / "playground.ccplay"
+from tests.events import PLAYGROUND
 
 
 def rows(path: Path) -> list[dict[str, str]]:

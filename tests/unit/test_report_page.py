@@ -1,6 +1,5 @@
 """The page is one file that loads nothing else, and shows foreign names as plain text."""
 
-import json
 import re
 import shutil
 from html.parser import HTMLParser
@@ -14,8 +13,8 @@ from ccplay.cli.runs import gather
 from ccplay.errors import RecordingError, UsageError
 from ccplay.model.events import Hello
 from ccplay.stream import wire
-from ccplay.stream.sinks import Recorder
 from ccplay.stream.sources import recorded_events
+from tests.events import PLAYGROUND, recorded
 from tests.ui.synthetic import stream
 from tests.unit.reports import HOSTILE, PUBLISHED, case_statistics, experiment, material, variants
 
@@ -25,8 +24,6 @@ from ccplay.cli import main
 from ccplay.report.figures.run_figures import RunDrawing
 from ccplay.report.page import page
 from ccplay.report.page import report_directory as directory
-
-PLAYGROUND = Path(__file__).parents[1] / "ui" / "recordings" / "playground.ccplay"
 
 
 class Tags(HTMLParser):
@@ -160,18 +157,6 @@ def test_a_symlink_is_not_followed(tmp_path: Path) -> None:
         directory.write(material(experiment()), tmp_path / "report", quiet)
 
 
-def test_two_recordings_are_two_cases(tmp_path: Path, capsys: pytest.CaptureFixture[str]) -> None:
-    out, short = tmp_path / "report", tmp_path / "short.ccplay"
-    recorder = Recorder(short)
-    for event in stream(seconds=4.0, apart_s=1.0):
-        recorder.put(event)
-    recorder.close()
-    assert main(["report", str(short), str(short), "--out", str(out)]) == 0
-    assert capsys.readouterr().out.strip() == str(out / "index.html")
-    rows = json.loads((out / "tables" / "flows.json").read_text())
-    assert [row["case"] for row in rows] == ["short"] * 2 + ["short #2"] * 2
-
-
 def test_what_is_no_recording_is_refused(
     tmp_path: Path, capsys: pytest.CaptureFixture[str]
 ) -> None:
@@ -249,40 +234,33 @@ def test_the_page_draws_the_network(whole: Path) -> None:
 # --- a recording keeps the title of its scenario, which is the title of its report ----------------
 
 
-def recorded(path: Path, title: str) -> Path:
-    recorder = Recorder(path, title)
-    for event in stream(seconds=3):
-        recorder.put(event)
-    recorder.close()
-    return path
+def titled(path: Path, title: str) -> Path:
+    return recorded(path, stream(seconds=3), title)
 
 
 def test_a_report_has_the_title_of_the_scenario(tmp_path: Path) -> None:
-    material = gather([recorded(tmp_path / "x.ccplay", "The race: 50 ms")])
+    material = gather([titled(tmp_path / "x.ccplay", "The race: 50 ms")])
     assert material.title == material.result.title == "The race: 50 ms"
     assert 'title = "The race: 50 ms"' in (material.scenario_text or "")
     assert material.name == "x"
 
 
 def test_two_recordings_of_one_scenario_say_it_once(tmp_path: Path) -> None:
-    paths = [recorded(tmp_path / f"{name}.ccplay", "The race") for name in "xy"]
+    paths = [titled(tmp_path / f"{name}.ccplay", "The race") for name in "xy"]
     assert gather(paths).title == "The race"
 
 
 def test_a_recording_without_a_title_is_called_by_its_name(tmp_path: Path) -> None:
-    assert gather([recorded(tmp_path / "x.ccplay", "")]).title == "x"
+    assert gather([titled(tmp_path / "x.ccplay", "")]).title == "x"
 
 
 def test_a_copy_keeps_the_title(tmp_path: Path) -> None:
-    recorder = Recorder(tmp_path / "copy.ccplay")
-    for event in recorded_events(recorded(tmp_path / "x.ccplay", "The race")):
-        recorder.put(event)
-    recorder.close()
-    assert gather([tmp_path / "copy.ccplay"]).title == "The race"
+    events = recorded_events(titled(tmp_path / "x.ccplay", "The race"))
+    assert gather([recorded(tmp_path / "copy.ccplay", events)]).title == "The race"
 
 
 def test_a_strangers_title_is_text_of_some_length(tmp_path: Path) -> None:
-    path = recorded(tmp_path / "x.ccplay", "a\x1b[2Jb")
+    path = titled(tmp_path / "x.ccplay", "a\x1b[2Jb")
     assert gather([path]).title == "a\N{REPLACEMENT CHARACTER}[2Jb"
     first = next(each for each in stream() if isinstance(each, Hello))
     line = wire.encode(first).replace(

@@ -6,7 +6,6 @@ from pathlib import Path
 
 import pytest
 
-from ccplay.model.events import LinkChanged
 from ccplay.model.samples import Sweep
 from ccplay.model.values import LinkSetting, Qdisc
 from ccplay.plots import levels
@@ -14,7 +13,7 @@ from ccplay.report.data.scene import Scene, scene
 from ccplay.session.archive import read_recording
 from ccplay.state.lab_state import LabState
 from ccplay.traffic.flow import FlowStarted
-from tests.events import tcp
+from tests.events import link_changed, tcp
 
 pytest.importorskip("matplotlib")
 
@@ -34,9 +33,7 @@ def of(*qdiscs: Qdisc, mark: int | None = None, mtu: int | None = None) -> Scene
     state = LabState()
     for t, qdisc in enumerate(qdiscs):
         setting = LinkSetting(rate=1_000_000_000, qdisc=qdisc, mark=mark, mtu=mtu)
-        state.apply(
-            LinkChanged(t=t, link=LINK, setting=setting, offloads=False, delay_engine="none")
-        )
+        state.apply(link_changed(t, LINK, setting))
     return scene(state)
 
 

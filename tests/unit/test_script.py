@@ -4,15 +4,14 @@ from msgspec.structs import replace
 
 from ccplay.model.base import Command
 from ccplay.model.commands import Build, Mark, SetCongestionControl, SetLink, StartTogether
-from ccplay.model.events import LinkChanged, Log, Ready
-from ccplay.model.values import LinkSetting
+from ccplay.model.events import Log, Ready
 from ccplay.scenario.values import Step
 from ccplay.session.steps import Script
 from ccplay.state.lab_state import LabState
 from ccplay.traffic.download import DownloadEnded, DownloadStarted, StartDownload
 from ccplay.traffic.flow import StartFlow, StopFlow
 from ccplay.traffic.ping import PingEnded, PingStarted, StartPing
-from tests.events import HELLO, folded
+from tests.events import HELLO, folded, link_changed
 
 
 def at(state: LabState, t: float) -> LabState:
@@ -179,10 +178,7 @@ def test_on_a_long_path_traffic_is_asked_for_so_much_sooner() -> None:
     """Traffic is requested earlier on a long path, since its connections take RTTs to open."""
     script, state = Script([Step(5.0, StartFlow(flow="1"))]), started()
     link = state.hello.network.observed[0]  # type: ignore[union-attr]
-    delayed = LinkSetting(delay_us=400_000)
-    state.apply(
-        LinkChanged(t=10.0, link=link, setting=delayed, offloads=False, delay_engine="netem")
-    )
+    state.apply(link_changed(10.0, link, delay_us=400_000))
     assert script.due(at(state, 12.4)) == []
     assert [each.at for each in script.due(at(state, 12.5))] == [15.0]
 

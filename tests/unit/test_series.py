@@ -7,18 +7,11 @@ from hypothesis import example, given
 from hypothesis import strategies as st
 
 from ccplay.model.series import Series, Timeline
+from tests.events import series_of
 
 VALUES = st.lists(
     st.one_of(st.none(), st.integers(min_value=-1000, max_value=1000)), min_size=1, max_size=900
 )
-
-
-def filled(values: list[int | None]) -> Series:
-    timeline = Timeline()
-    series = Series(timeline)
-    for number, value in enumerate(values):
-        series.put(timeline.append(number / 50), value)
-    return series
 
 
 @given(values=VALUES, data=st.data())
@@ -26,7 +19,7 @@ def test_extremes_equal_those_of_a_plain_search(
     values: list[int | None], data: st.DataObject
 ) -> None:
     """Extremes are right at any size of the pyramid, which grows as ranges are read."""
-    series = filled(values)
+    series = series_of(values)
     for _ in range(data.draw(st.integers(min_value=1, max_value=6))):
         start = data.draw(st.integers(min_value=-5, max_value=len(values)))
         end = data.draw(st.integers(min_value=start, max_value=len(values) + 5))
@@ -108,14 +101,14 @@ def test_moments_are_found_from_both_sides() -> None:
 def test_a_window_has_each_tick_known_or_not(
     values: list[int | None], start: int, length: int
 ) -> None:
-    series = filled(values)
+    series = series_of(values)
     window = series.window(start, start + length)
     known = [None if value != value else value for value in window]
     assert known == [series.at(tick) for tick in range(start, start + length)]
 
 
 def test_a_missing_last_value_is_none_not_nan() -> None:
-    series = filled([1, None])
+    series = series_of([1, None])
     assert series.last is None
     assert not math.isnan(series.latest(0) or 0)
 
@@ -124,7 +117,7 @@ def test_a_missing_last_value_is_none_not_nan() -> None:
 def test_the_median_of_few_values_is_exact(values: list[int | None]) -> None:
     few = values[:31]
     known = sorted(v for v in few if v is not None)
-    assert filled(few).median(0, 99) == (known[len(known) // 2] if known else None)
+    assert series_of(few).median(0, 99) == (known[len(known) // 2] if known else None)
 
 
 @given(
@@ -135,7 +128,7 @@ def test_the_median_of_few_values_is_exact(values: list[int | None]) -> None:
 @example(period=15.0, length=1871, start=2)
 def test_the_median_of_many_is_near_the_middle(period: float, length: int, start: int) -> None:
     """The sampled median of a sawtooth is near its middle, whatever the period."""
-    series = filled([int(at % period / period * 1000) for at in range(start + length)])
+    series = series_of([int(at % period / period * 1000) for at in range(start + length)])
     found = series.median(start, start + length)
     window = sorted(series.values(start, start + length))
     assert found is not None
@@ -147,7 +140,7 @@ def test_the_median_of_many_is_near_the_middle(period: float, length: int, start
 
 
 def test_a_median_leaves_out_what_is_missing_or_not_meant() -> None:
-    series = filled([None, 5, 7, None, 900, 6])
+    series = series_of([None, 5, 7, None, 900, 6])
     assert series.median(0, 6) == 7
     assert series.median(0, 6, 100.0) == 6
     assert series.median(0, 1) is None
@@ -155,10 +148,10 @@ def test_a_median_leaves_out_what_is_missing_or_not_meant() -> None:
 
 
 def test_shares_of_numbers() -> None:
-    series = filled([0, 0, 3, 0, None, 1, 3, 3])
+    series = series_of([0, 0, 3, 0, None, 1, 3, 3])
     assert series.shares(0, 8, 5) == (3 / 7, 1 / 7, 0, 3 / 7, 0)
     assert series.shares(4, 5, 5) is None
-    many = filled([3 if at % 10 == 0 else 0 for at in range(5000)])
+    many = series_of([3 if at % 10 == 0 else 0 for at in range(5000)])
     found = many.shares(0, 5000, 5)
     assert found is not None
     assert abs(found[3] - 0.1) < 0.1
@@ -182,7 +175,7 @@ def test_rates_of_many_stretches_are_those_of_each(
     values: list[int | None], data: st.DataObject
 ) -> None:
     """Rates equal those of a plain search, in any order of the periods."""
-    series = filled(values)
+    series = series_of(values)
     moments = st.floats(min_value=-1.0, max_value=20.0)
     stretches = data.draw(st.lists(st.tuples(moments, moments), max_size=8))
     expected: list[float | None] = []

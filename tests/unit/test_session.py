@@ -173,14 +173,6 @@ async def test_a_recording_replays_to_the_same_state(tmp_path: Path) -> None:
     assert replay.state.end_reason == "done"
 
 
-def test_an_earlier_recording_is_not_overwritten(tmp_path: Path) -> None:
-    path = tmp_path / "x.ccplay"
-    path.write_bytes(wire.encode(HELLO))
-    with pytest.raises(RecordingError, match="exists"):
-        Recorder(path)
-    assert path.read_bytes() == wire.encode(HELLO)
-
-
 async def test_a_recording_cut_short_by_a_crash_is_valid_up_to_its_last_line(
     tmp_path: Path,
 ) -> None:

@@ -6,7 +6,7 @@ import pytest
 from msgspec.structs import replace
 
 from ccplay.model.commands import ChangeMark, Mark, RemoveMark, SetCongestionControl, StopCapture
-from ccplay.model.events import Applied, CaptureEnded, CaptureStarted, Failed, LinkChanged, Ready
+from ccplay.model.events import Applied, CaptureEnded, CaptureStarted, Failed, Ready
 from ccplay.model.samples import Sweep
 from ccplay.model.series import Series
 from ccplay.model.values import LinkSetting
@@ -16,7 +16,7 @@ from ccplay.traffic.download import Download, DownloadEnded, DownloadStarted
 from ccplay.traffic.flow import FlowEnded, FlowStarted, StartFlow
 from ccplay.traffic.ping import Ping, PingSample, PingStarted
 from ccplay.traffic.udp import StopUdp
-from tests.events import folded, qdisc, tcp
+from tests.events import folded, link_changed, qdisc, tcp
 from tests.ui.synthetic import stream
 
 START = FlowStarted(t=1.0, flow="1", src="s1", dst="d1", cc="reno", port=5201)
@@ -83,10 +83,7 @@ def test_a_death_is_reported_as_an_error() -> None:
 
 def test_links_remember_what_they_were() -> None:
     slow, fast = LinkSetting(rate=10**6), LinkSetting(rate=10**7)
-    state = folded(
-        LinkChanged(t=0.1, link="r1->r2", setting=slow, offloads=False, delay_engine="none"),
-        LinkChanged(t=5.0, link="r1->r2", setting=fast, offloads=False, delay_engine="none"),
-    )
+    state = folded(link_changed(0.1, "r1->r2", slow), link_changed(5.0, "r1->r2", fast))
     at_three, at_six = state.link_at("r1->r2", 3.0), state.link_at("r1->r2", 6.0)
     assert at_three is not None
     assert at_three.setting == slow

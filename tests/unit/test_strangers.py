@@ -54,9 +54,9 @@ from ccplay.stream.wire import UnknownEvent
 from ccplay.traffic.connections import FLOW_SERIES
 from ccplay.ui import preferences
 from ccplay.visible import control_in
-from tests.events import HELLO, qdisc, tcp
+from tests.events import HELLO, PLAYGROUND, qdisc, tcp
 from tests.unit.lesson.test_reading import HEAD, PAGES
-from tests.unit.mutants import REAL, changed, mutants, real_lines
+from tests.unit.mutants import changed, mutants, real_lines
 
 HELLO_LINE = wire.encode(HELLO)
 FLOW = {"event": "flow-started", "t": 1, "src": "a", "dst": "b", "cc": "x", "port": 1}
@@ -394,7 +394,7 @@ def test_a_mutant_is_summed_up_and_exported_as_any_recording(tmp_path: Path) -> 
 
 def test_a_recording_with_a_flipped_bit_is_refused_before_anything_is_drawn(tmp_path: Path) -> None:
     """Loading what draws takes seconds, which one bad byte must not cost."""
-    content = bytearray(REAL.read_bytes())
+    content = bytearray(PLAYGROUND.read_bytes())
     content[len(content) // 2] ^= 0x80
     (tmp_path / "x.ccplay").write_bytes(content)
     body = (
@@ -423,7 +423,7 @@ def ran(tmp_path_factory: pytest.TempPathFactory) -> tuple[Scenario, Path]:
     """A scenario and its run directory: a real run twice, with an index, without recordings."""
     folder = tmp_path_factory.mktemp("ran")
     (folder / "mine.toml").write_text(_TWICE)
-    scenario, state = parse(_TWICE, folder / "mine.toml"), read_recording(REAL)
+    scenario, state = parse(_TWICE, folder / "mine.toml"), read_recording(PLAYGROUND)
     where, gathering = machine(state), CollectedRuns(scenario)
     with Store(folder / "out", scenario) as store:
         for run in plan_runs(scenario):

@@ -10,7 +10,7 @@ from ccplay.ui.cells import ASCII, UNICODE, Glyphs
 from ccplay.ui.plot_canvas import Bars
 from ccplay.ui.plot_ghosts import GroupTrace, stacked
 from ccplay.ui.plot_traces import CountTrace, Pen, Picture, SeriesTrace, StepTrace, is_long, read
-from tests.unit.test_traces import series_of
+from tests.events import series_of
 
 COLUMNS = 30
 

@@ -84,7 +84,7 @@ def session() -> LabState:
         DownloadEnded(t=11.4, download="w1", bytes=177_669, duration_s=1.0),
         sweep(11.5, {"1": 100, "1/2": 200}, cc="bbr"),
         FlowEnded(t=11.6, flow="2", bytes=1_250_000, duration_s=10.0, retransmits=3),
-        health(11.9),
+        health(11.9, rate_accuracy=0.99),
         health(12.0, late_p99_us=2000.0),
     )
 

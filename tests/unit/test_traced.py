@@ -13,10 +13,9 @@ from ccplay.model.samples import CaStateChanged, TraceSamples
 from ccplay.model.series import Series, Timeline
 from ccplay.report.data import scene
 from ccplay.report.data.curves import Curve
-from ccplay.stream.sinks import Recorder
 from ccplay.traffic.connections import Flow
 from ccplay.traffic.flow import FlowStarted
-from tests.events import folded
+from tests.events import folded, recorded
 from tests.unit.test_summary import HELLO
 
 
@@ -110,11 +109,7 @@ def test_the_period_of_a_reduction(
 
 
 def test_traces_are_exported(tmp_path: Path) -> None:
-    path = tmp_path / "a.ccplay"
-    recorder = Recorder(path)
-    for event in (HELLO, Ready(t=0.25), *events()):
-        recorder.put(event)
-    recorder.close()
+    path = recorded(tmp_path / "a.ccplay", (HELLO, Ready(t=0.25), *events()))
     assert main(["export", str(path), "--to", str(tmp_path / "data")]) == 0
     rows = {}
     for name in ("trace", "ca-states"):

@@ -1,23 +1,14 @@
 """A trace returns the range of its values in each slice of time."""
 
 import math
-from collections.abc import Sequence
 
 from msgspec.structs import replace
 
 from ccplay.analysis.trust import credible
-from ccplay.model.series import Series, Timeline
 from ccplay.ui.plot_traces import CountTrace, DotTrace, Pen, SeriesTrace, StepTrace
+from tests.events import series_of
 
 PEN = Pen("#ffffff")
-
-
-def series_of(values: Sequence[float | None], interval: float = 0.02) -> Series:
-    timeline = Timeline()
-    series = Series(timeline)
-    for at, value in enumerate(values):
-        series.put(timeline.append(at * interval), value)
-    return series
 
 
 def test_a_peak_is_never_lost() -> None:

@@ -50,25 +50,19 @@ def runs() -> list[CaseResult]:
 
 
 @pytest.mark.parametrize("kind", TRAFFIC, ids=lambda kind: kind.name)
-def test_commands_know_the_name_of_their_traffic(kind: TrafficKind) -> None:
-    started = kind.starting(**{kind.field: "mine"}, src="h1", dst="h2")
-    assert (started.name_field, started.name) == (kind.field, "mine")
-    assert started.describe().startswith(f"{kind.word} mine starts")
-    assert kind.stopping("mine").name == "mine"
+def test_a_command_goes_by_the_name_of_its_traffic(kind: TrafficKind) -> None:
+    """A field that a kind describes anew, as ``src`` of a download, is not taken for the name."""
+    start, stop = kind.starting(**{kind.field: "x"}, src="h1", dst="h2"), kind.stopping("x")
+    assert (start.name, stop.name) == ("x", "x")
+    assert start.name_field == stop.name_field == kind.field
+    assert start.describe().startswith(f"{kind.word} x starts")
+    assert kind.start(src="h1").name is None
 
 
 def test_each_kind_is_kept_and_has_its_list_in_a_result() -> None:
     assert list(KINDS) == [kind.name for kind in TRAFFIC]
     lists = [name for name, hint in TrafficResults.__annotations__.items() if "list[" in hint]
     assert sorted(lists) == sorted(kind.group for kind in TRAFFIC)
-
-
-def test_a_command_goes_by_the_name_of_its_traffic() -> None:
-    for kind in TRAFFIC:
-        start = kind.starting(**{kind.field: "x"}, src="h1", dst="h2")
-        assert (start.name, kind.stopping("x").name) == ("x", "x")
-        assert start.name_field == kind.stopping("x").name_field == kind.field
-        assert start.describe().startswith(f"{kind.word} x starts")
 
 
 def test_every_column_of_every_table_has_its_value(runs: list[CaseResult]) -> None:
@@ -130,12 +124,3 @@ def test_what_is_not_known_yet_is_reported() -> None:
     cells = [column.cell(running) for column in table.columns]
     assert cells == ["u1", "h1 → h2", "1,000", "–", "–", "–", "– / –", "–"]
     assert monitored.rows(running) == ()
-
-
-@pytest.mark.parametrize("kind", TRAFFIC, ids=lambda kind: kind.name)
-def test_a_start_is_named_by_the_field_of_its_kind(kind: TrafficKind) -> None:
-    """A field that a kind describes anew, as ``src`` of a download, is not taken for the name."""
-    start = kind.start(**{kind.field: "x1", "src": "h1"})
-    assert start.name_field == kind.field
-    assert start.name == "x1"
-    assert kind.start(src="h1").name is None

@@ -3,30 +3,10 @@
 import pytest
 
 from ccplay.errors import RecordingError, WireError
-from ccplay.model.commands import Mark, SetLink, SetQdisc
-from ccplay.model.events import Applied, Failed, Ready
-from ccplay.model.values import LinkSetting, Qdisc
+from ccplay.model.commands import Mark
+from ccplay.model.events import Applied, Ready
+from ccplay.model.values import LinkSetting
 from ccplay.stream import wire
-
-
-@pytest.mark.parametrize(
-    "event",
-    [
-        Ready(t=1.0),
-        Applied(t=2.0, command=SetQdisc(qdisc=Qdisc(kind="pfifo", options={"limit": 20}))),
-        Failed(t=3.0, command=None, message="no"),
-    ],
-)
-def test_events_come_back_equal(event: Ready | Applied | Failed) -> None:
-    line = wire.encode(event)
-    assert line.endswith(b"\n")
-    assert line.count(b"\n") == 1
-    assert wire.decode_event(line) == event
-
-
-def test_commands_come_back_equal() -> None:
-    command = SetLink(link="r1->r2", rate=5_000_000)
-    assert wire.decode_command(wire.encode(command)) == command
 
 
 def test_an_event_of_an_unknown_kind_is_kept_as_it_came() -> None:

@@ -29,7 +29,7 @@ from ccplay.model.commands import (
     UntraceFlow,
 )
 from ccplay.model.disciplines import AVERAGING, DISCIPLINES, software_only, thresholds
-from ccplay.model.events import Applied, HostChanged, LinkChanged, Log, Ready
+from ccplay.model.events import Applied, HostChanged, Log, Ready
 from ccplay.model.network import Network, Topology
 from ccplay.model.quantities import RATE, SHARE, SWITCH, Field, fields_of
 from ccplay.model.texts import CONGESTION_CONTROLS
@@ -58,7 +58,7 @@ from ccplay.units import (
     write_time_us,
 )
 from tests.events import CAPABILITIES as NOTHING
-from tests.events import HELLO, folded
+from tests.events import HELLO, folded, link_changed
 
 READY_AT = 0.4321
 
@@ -529,9 +529,7 @@ def test_a_recording_that_does_not_hold_what_was_asked_for() -> None:
     state = session(Build(topology=Topology(kind="linear"), sample_hz=20.0), tells_build=False)
     state.ready_at = 1.0
     for link in ("r->h2", "r->h1"):
-        state.apply(
-            LinkChanged(t=0.9, link=link, setting=setting, offloads=False, delay_engine="netem")
-        )
+        state.apply(link_changed(0.9, link, setting))
     state.apply(HostChanged(t=0.9, host="h1", cc="reno"))
     state.apply(HostChanged(t=0.9, host="h2", cc="cubic"))
     state.apply(HostChanged(t=2.0, host="h1", cc="bbr"))

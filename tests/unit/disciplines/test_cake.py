@@ -6,7 +6,7 @@ import pytest
 
 from ccplay.lab.disciplines.cake import CAKE, target_of
 from ccplay.model.algorithms import CODE_POINTS
-from tests.unit.disciplines.traces import arrive, discipline, drain, packet
+from tests.unit.disciplines.traces import arrive, discipline, drain, leave, packet
 
 
 def shares(mode: str, load: dict[tuple[int, int, int], int]) -> Counter[int]:
@@ -18,9 +18,7 @@ def shares(mode: str, load: dict[tuple[int, int, int], int]) -> Counter[int]:
         )
     sent = Counter[int]()
     for _ in range(300):
-        out = queue.depart(0.0)
-        assert out is not None
-        sent[out.source] += 1
+        sent[leave(queue).source] += 1
     return sent
 
 
@@ -134,11 +132,7 @@ def test_tins_take_turns_packet_by_packet() -> None:
     queue = discipline("cake", diffserv_mode="diffserv3")
     for flow, dscp in ((1, 0), (2, 46), (3, 8)):
         arrive(queue, (packet(flow=flow, dscp=dscp) for _ in range(300)))
-    sent = []
-    for _ in range(210):
-        out = queue.depart(0.0)
-        assert out is not None
-        sent.append(out.flow)
+    sent = [leave(queue).flow for _ in range(210)]
     # 16 : 4 : 1 of 210 packets.
     assert [sent.count(flow) for flow in (1, 2, 3)] == pytest.approx([160, 40, 10], abs=2)
     gaps = [len(each) for each in "".join("v" if f == 2 else "." for f in sent).split("v")[1:-1]]

@@ -6,7 +6,7 @@ from ccplay.lab.disciplines.base import ECT_0
 from ccplay.model.base import Option
 from ccplay.model.disciplines import validate
 from ccplay.model.values import Qdisc
-from tests.unit.disciplines.traces import arrive, discipline, drain, order, packet
+from tests.unit.disciplines.traces import arrive, discipline, drain, leave, order, packet
 
 TOS, DSCP = {"by": "tos"}, {"by": "dscp"}
 
@@ -14,7 +14,8 @@ TOS, DSCP = {"by": "tos"}, {"by": "dscp"}
 @pytest.mark.parametrize(
     ("options", "packets", "expected"),
     [
-        # TOS bits for throughput, none, and low delay: bands 2, 1, 0.
+        # TOS bits for throughput, none, and low delay (0x08, 0 and 0x10): bands 2, 1, 0.
+        ({}, [{"dscp": each} for each in (2, 2, 0, 0, 4)], [4, 2, 3, 0, 1]),
         (TOS, [{"dscp": 2}, {"dscp": 0}, {"dscp": 4}], [2, 1, 0]),
         # Best effort, class selector 1, expedited forwarding, network control.
         ({**DSCP, "bands": 8}, [{"dscp": each} for each in (0, 8, 46, 56)], [3, 2, 1, 0]),
@@ -38,11 +39,10 @@ def test_strict_priority_sends_the_first_band_with_a_packet(
 def test_a_lower_band_waits_as_long_as_a_higher_one_has_packets() -> None:
     queue = discipline("prio", by="source", bands=2)
     arrive(queue, [packet(flow=1, source=2), packet(flow=7, source=1)])
+    assert queue.statistics()["prio_band_1_packets"] == 1
     for moment in range(50):
         arrive(queue, [packet(flow=1, source=2)], moment / 1e3)
-        out = queue.depart(moment / 1e3)
-        assert out is not None
-        assert out.flow == 1
+        assert leave(queue, moment / 1e3).flow == 1
     assert order(queue, 0.05) == [1, 7]
     assert queue.statistics()["prio_band_1_delay_us"] == 50_000
 
@@ -85,8 +85,7 @@ def test_drr_shares_between_hosts_however_many_flows_they_have() -> None:
     arrive(queue, (packet(flow=99, source=2, number=1000 + each) for each in range(90)))
     sent = {1: 0, 2: 0}
     for _ in range(300):
-        out = queue.depart(1.0)
-        assert out is not None
+        out = leave(queue, 1.0)
         sent[out.source] += out.length
     assert sent[1] == pytest.approx(sent[2], abs=1514)
 

@@ -6,7 +6,7 @@ import pytest
 
 from ccplay.lab.disciplines.base import CE, ECT_0, ECT_1
 from ccplay.lab.disciplines.dualpi2 import DualPI2
-from tests.unit.disciplines.traces import arrive, discipline, packet
+from tests.unit.disciplines.traces import arrive, discipline, leave, packet
 
 
 def dual(**more: int) -> DualPI2:
@@ -39,9 +39,7 @@ def test_l4s_packets_have_their_own_queue_and_go_first() -> None:
     arrive(queue, [packet(flow=4, ecn=CE)])
     told = queue.statistics()
     assert (told["dualpi2_classic_packets"], told["dualpi2_l4s_packets"]) == (2, 2)
-    first = queue.depart(0.0)
-    assert first is not None
-    assert first.flow == 3
+    assert leave(queue).flow == 3
 
 
 @pytest.mark.parametrize("p", [0.1, 0.2, 0.4])
@@ -76,13 +74,9 @@ def test_classic_packets_with_ecn_are_marked_instead() -> None:
 def test_l4s_packets_that_waited_longer_than_the_step_are_marked() -> None:
     queue = dual()
     arrive(queue, [packet(ecn=ECT_1), packet(ecn=ECT_1)])
-    out = queue.depart(0.002)
-    assert out is not None
-    assert out.ecn == CE
+    assert leave(queue, 0.002).ecn == CE
     # The last packet is not marked, since none waits behind it.
-    out = queue.depart(0.004)
-    assert out is not None
-    assert out.ecn == ECT_1
+    assert leave(queue, 0.004).ecn == ECT_1
 
 
 def test_the_classic_queue_gets_its_share() -> None:
@@ -91,11 +85,7 @@ def test_the_classic_queue_gets_its_share() -> None:
     queue.update_s = 0.0
     arrive(queue, [packet(flow=1) for _ in range(500)])
     arrive(queue, [packet(flow=2, ecn=ECT_1) for _ in range(1000)])
-    sent = Counter[int]()
-    for _ in range(500):
-        out = queue.depart(0.0)
-        assert out is not None
-        sent[out.flow] += 1
+    sent = Counter(leave(queue).flow for _ in range(500))
     assert sent[1] == pytest.approx(50, abs=3)
 
 

@@ -3,7 +3,7 @@
 from collections import Counter
 
 from ccplay.lab.disciplines.base import spread
-from tests.unit.disciplines.traces import arrive, discipline, drain, order, packet
+from tests.unit.disciplines.traces import arrive, discipline, drain, leave, order, packet
 
 
 def apart(flows: int, queues: int, seed: int = 1) -> list[int]:
@@ -23,18 +23,6 @@ def test_flows_send_in_turn_a_quantum_each() -> None:
     assert order(queue) == [a, b, a, b, a, b]
 
 
-def test_a_new_flow_goes_first() -> None:
-    """A ping next to a bulk flow waits only for the packet on the wire."""
-    bulk, ping = apart(2, 1024)
-    queue = discipline("fq_codel")
-    arrive(queue, (packet(flow=bulk) for _ in range(50)))
-    assert [each.flow for _, each in drain(queue, 1.0, 9.0).sent] == [bulk] * 10
-    arrive(queue, [packet(98, flow=ping)], 0.0105)
-    out = queue.depart(0.011)
-    assert out is not None
-    assert out.flow == ping
-
-
 def test_a_flow_that_empties_as_new_waits_once_among_the_old() -> None:
     """A flow whose queue empties as a new one becomes an old one: RFC 8290, section 4.2.
 
@@ -48,9 +36,7 @@ def test_a_flow_that_empties_as_new_waits_once_among_the_old() -> None:
     for step in range(20):
         at = 0.005 + step / 1e3
         arrive(queue, [packet(flow=sparse)], at)
-        out = queue.depart(at)
-        assert out is not None
-        sent.append(out.flow)
+        sent.append(leave(queue, at).flow)
     assert sent.count(bulk) in (9, 10, 11)
 
 

@@ -40,6 +40,13 @@ def arrive(queue: Discipline, packets: Iterable[Packet], now: float = 0.0) -> li
     return gone
 
 
+def leave(queue: Discipline, now: float = 0.0) -> Packet:
+    """Let a packet leave, which must be there; return it."""
+    out = queue.depart(now)
+    assert out is not None
+    return out
+
+
 def drain(queue: Discipline, every_ms: float, until_ms: float, start_ms: float = 0.0) -> Seen:
     """Let one packet leave every ``every_ms``, as on a link, until the queue is empty."""
     seen, step = Seen(), 0

@@ -13,14 +13,14 @@ from ccplay.lesson.course import TakenLesson
 from ccplay.lesson.library import Opened, open_lesson
 from ccplay.model.base import Command, Event
 from ccplay.model.commands import SetCongestionControl, SetQdisc
-from ccplay.model.events import Applied, HostChanged, LinkChanged, Log, Ready
+from ccplay.model.events import Applied, HostChanged, Log, Ready
 from ccplay.model.network import Topology
 from ccplay.model.topologies import plan
 from ccplay.model.values import Qdisc
 from ccplay.session.steps import ByHand
 from ccplay.state.lab_state import LabState
 from ccplay.traffic.flow import FlowStarted, StartFlow, StopFlow
-from tests.events import HELLO
+from tests.events import HELLO, link_changed
 from tests.fake_lab import AT_FIRST, PFIFO, SHORT, over
 from tests.unit.lesson.test_reading import HEAD, PAGES
 
@@ -43,7 +43,7 @@ class Lab:
         self.sent: list[Command] = []
         self.apply(
             replace(HELLO, network=NETWORK),
-            LinkChanged(t=0, link="r1->r2", setting=AT_FIRST, offloads=False, delay_engine="none"),
+            link_changed(0, "r1->r2", AT_FIRST),
             HostChanged(t=0, host="s1", cc="cubic"),
             Ready(t=1.0),
         )
@@ -72,16 +72,7 @@ class Lab:
                 case StopFlow(flow=name):
                     self.apply(over(now, name))
                 case SetQdisc():
-                    setting = AT_FIRST
-                    self.apply(
-                        LinkChanged(
-                            t=now,
-                            link="r1->r2",
-                            setting=setting,
-                            offloads=False,
-                            delay_engine="none",
-                        )
-                    )
+                    self.apply(link_changed(now, "r1->r2", AT_FIRST))
 
 
 def test_steps_wait_for_the_answer_and_run_from_then(opened: Opened) -> None:
@@ -105,15 +96,12 @@ def test_steps_wait_for_the_answer_and_run_from_then(opened: Opened) -> None:
     assert course.phase(lab.state.now) == "revealed"
 
 
-def shortened(t: float) -> LinkChanged:
-    """Return the change of the bottleneck's queue to a short one."""
-    setting = replace(AT_FIRST, qdisc=SHORT)
-    return LinkChanged(t=t, link="r1->r2", setting=setting, offloads=False, delay_engine="none")
-
-
 def test_a_page_begins_with_the_network_of_the_file(opened: Opened) -> None:
     lab = Lab(course := TakenLesson(opened.lesson))
-    lab.apply(FlowStarted(t=2.0, flow="9", src="s1", dst="d1", cc="reno", port=1), shortened(2.0))
+    lab.apply(
+        FlowStarted(t=2.0, flow="9", src="s1", dst="d1", cc="reno", port=1),
+        link_changed(2.0, "r1->r2", replace(AT_FIRST, qdisc=SHORT)),
+    )
     course.run()
     found = lab.pass_time(6.0)
     assert found == [StopFlow(flow="9"), SetQdisc(link="r1->r2", qdisc=PFIFO), StartFlow(flow="a")]
@@ -158,7 +146,10 @@ def test_settings_at_0_s_take_effect_as_the_page_opens_and_traffic_waits(
 def test_what_was_set_by_hand_on_a_page_is_undone_before_its_run(with_own_network: Opened) -> None:
     lab = Lab(course := TakenLesson(with_own_network.lesson))
     opened = lab.pass_time(4.0)
-    lab.apply(Applied(t=4.0, command=short(99)), shortened(4.0))
+    lab.apply(
+        Applied(t=4.0, command=short(99)),
+        link_changed(4.0, "r1->r2", replace(AT_FIRST, qdisc=SHORT)),
+    )
     course.run()
     undone = [SetQdisc(link="r1->r2", qdisc=PFIFO), *opened]
     assert lab.pass_time(5.0)[: len(undone)] == undone

@@ -8,10 +8,8 @@ from ccplay.cli import main
 from ccplay.lesson import library
 from ccplay.lesson.course import Judgement, RunRecording, TakenLesson
 from ccplay.lesson.library import open_lesson
+from tests.events import PLAYGROUND
 from tests.unit.lesson.test_reading import HEAD, PAGES
-
-RECORDING = Path(__file__).parents[2] / "ui" / "recordings" / "playground.ccplay"
-
 
 LINKS = "[go](https://a.example/x) <https://a.example/y> ![picture](https://a.example/z.png)"
 
@@ -42,7 +40,7 @@ def take(file: Path, recording: Path) -> None:
 def test_answers_and_figures_are_handed_in_on_one_page(
     lesson: Path, capsys: pytest.CaptureFixture[str]
 ) -> None:
-    take(lesson, RECORDING)
+    take(lesson, PLAYGROUND)
     assert main(["lesson", str(lesson), "--hand-in", "Ann <b> Lee"]) == 0
     assert capsys.readouterr().out.strip() == "mine-ann-b-lee.html"
     page = Path("mine-ann-b-lee.html").read_text(encoding="utf-8")

@@ -7,19 +7,17 @@ from ccplay.analysis import explain
 from ccplay.analysis.explain import Evidence, RoundTrip, Waiting
 from ccplay.analysis.summary import queueing_delays_us, summarise, utilisation
 from ccplay.lesson.course import RunSpan, measured
-from ccplay.model.events import LinkChanged
 from ccplay.model.moving import Trace
 from ccplay.model.network import Topology
 from ccplay.model.series import Series
 from ccplay.model.topologies import plan
-from ccplay.model.values import LinkSetting
 from ccplay.model.variables import CAPACITY, MOVED_DELAY
 from ccplay.plots import levels
 from ccplay.plots.levels import utilisation as drawn
 from ccplay.scenario.values import Measure
 from ccplay.state.lab_state import LabState, base_rtt, capacity_at, drain_at, mean_capacity
 from ccplay.traffic.flow import FlowStarted
-from tests.events import HELLO
+from tests.events import HELLO, link_changed
 
 LINK = "r1->r2"
 
@@ -31,8 +29,7 @@ def moved(trace: Trace | None = None, pauses: tuple[float, float] = (0.0, 0.0)) 
     """
     state = LabState()
     trace = trace or Trace(name="train")
-    setting = LinkSetting(rate=10_000_000, delay_us=10_000, trace=trace)
-    state.apply(LinkChanged(t=0.0, link=LINK, setting=setting, offloads=False, delay_engine=""))
+    state.apply(link_changed(0.0, LINK, rate=10_000_000, delay_us=10_000, trace=trace))
     state.apply(FlowStarted(t=0.0, flow="1", src="s1", dst="d1", cc="cubic", port=5201))
     queue = state.queue(LINK, "pfifo.py")
     for name in (CAPACITY.name, MOVED_DELAY.name):
@@ -101,8 +98,7 @@ def test_the_delay_of_a_queue_lasts_until_its_capacity_has_carried_it() -> None:
 def test_the_links_own_rate_is_not_drawn_while_a_trace_gives_another() -> None:
     state = moved()
     assert levels.rates(levels.Scope(state, LINK)) == ((0.0, None),)
-    still = LinkSetting(rate=10_000_000, delay_us=10_000, trace=Trace())
-    state.apply(LinkChanged(t=10.0, link=LINK, setting=still, offloads=False, delay_engine=""))
+    state.apply(link_changed(10.0, LINK, rate=10_000_000, delay_us=10_000, trace=Trace()))
     assert levels.rates(levels.Scope(state, LINK)) == ((0.0, None), (10.0, 1e7))
     # Half of the time at 5 Mbit/s, half of it at the link's own.
     assert mean_capacity(state, LINK, 9.0, 11.0) == pytest.approx(7.5e6, rel=0.01)
@@ -117,8 +113,8 @@ def test_a_mean_counts_the_time_that_a_missed_sweep_was_to_divide() -> None:
 
 def test_nothing_is_known_of_a_link_that_moves_before_its_first_sweep() -> None:
     state = moved()
-    other = LinkSetting(rate=10_000_000, delay_us=10_000, trace=Trace(name="lte-still"))
-    state.apply(LinkChanged(t=10.5, link=LINK, setting=other, offloads=False, delay_engine=""))
+    other = Trace(name="lte-still")
+    state.apply(link_changed(10.5, LINK, rate=10_000_000, delay_us=10_000, trace=other))
     assert capacity_at(state, LINK, 9.0) == 5e6
     assert capacity_at(state, LINK, 10.5) is None
 

@@ -2,6 +2,7 @@
 
 from collections.abc import Iterator
 from pathlib import Path
+from typing import Any
 
 import msgspec
 import pytest
@@ -89,15 +90,19 @@ def test_no_page_is_no_lesson() -> None:
     assert lesson(Board(), votes=True) is None
 
 
-def test_a_page_without_a_question_asks_nothing() -> None:
-    found = lesson(Board(page=1, pages=1, heading="Read"), votes=True)
+def shown(board: Board, *, votes: bool = True) -> dict[str, Any]:
+    found = lesson(board, votes=votes)
     assert found is not None
+    return found
+
+
+def test_a_page_without_a_question_asks_nothing() -> None:
+    found = shown(Board(page=1, pages=1, heading="Read"))
     assert (found["place"], found["heading"], found["question"]) == ("1/1", "Read", None)
 
 
 def test_an_open_question_reveals_nothing() -> None:
-    found = lesson(BOARD, votes=True)
-    assert found is not None
+    found = shown(BOARD)
     asked = found["question"]
     assert (asked["kind"], asked["open"], asked["votes"]) == ("choices", True, True)
     assert asked["choices"] == ("one", "two")
@@ -106,15 +111,12 @@ def test_an_open_question_reveals_nothing() -> None:
 
 def test_a_region_is_moved_in_25_steps_and_votes_are_counted_in_eighths() -> None:
     board = replace(BOARD, choices=(), low=0.0, high=400.0, width=100.0, unit="ms", plot="rtt")
-    found = lesson(board, votes=True)
-    assert found is not None
+    found = shown(board)
     assert (found["question"]["kind"], found["question"]["step"]) == ("region", 16)
-    found = lesson(replace(board, counts=(1,) * 8), votes=True)
-    assert found is not None
+    found = shown(replace(board, counts=(1,) * 8))
     assert found["question"]["bins"][:2] == ["0 to <50 ms", "50 to <100 ms"]
     assert len(found["question"]["bins"]) == 8
-    found = lesson(replace(board, plot="", width=0.0), votes=False)
-    assert found is not None
+    found = shown(replace(board, plot="", width=0.0), votes=False)
     assert (found["question"]["kind"], found["question"]["votes"]) == ("number", False)
 
 
@@ -128,6 +130,4 @@ def test_what_is_revealed_is_in_words() -> None:
         ({"right": 1.0, "usual": False}, [RIGHT, UNUSUAL]),
         ({"choices": (), "right": 20.43, "unit": "ms"}, ["The right answer: 20.4 ms"]),
     ):
-        found = lesson(replace(board, **changed), votes=True)
-        assert found is not None
-        assert found["question"]["verdict"] == words
+        assert shown(replace(board, **changed))["question"]["verdict"] == words
