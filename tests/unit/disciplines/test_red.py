@@ -110,6 +110,9 @@ def test_choke_drops_both_that_are_of_one_flow() -> None:
     assert len(gone) == 2
     assert gone[1].number == 99
     assert queue.qlen == len(queue.queue) == 19
+    # The waiting packet may be any of them, not always the oldest.
+    drawn = [arrive(queue, [packet(flow=1)])[0].number for _ in range(10)]
+    assert drawn != sorted(drawn)
     assert arrive(queue, [packet(flow=2)]) == []
 
 
