@@ -89,7 +89,10 @@ def test_a_dumbbell_runs_from_senders_to_receivers() -> None:
     middle = next(each for each in made.edges if {each.a, each.b} == {"r1", "r2"})
     assert middle.labels == ("10 Mbit/s, 10 ms",)
     assert middle.queues == {"r1": "pfifo 100 pkt", "r2": "pfifo 100 pkt"}
-    assert {"s1", "r1", "10 Mbit/s, 10 ms", "pfifo 100 pkt"} <= set(texts(draw(made)))
+    svg = draw(made)
+    assert {"s1", "r1", "10 Mbit/s, 10 ms", "pfifo 100 pkt"} <= set(texts(svg))
+    drawn = {each.text: float(each.attrib["x"]) for each in ET.fromstring(svg).iter(f"{_SVG}text")}
+    assert drawn["r1"] < drawn["10 Mbit/s, 10 ms"] < drawn["r2"]
 
 
 def test_a_fabric_stands_above_its_hosts() -> None:
