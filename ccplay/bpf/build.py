@@ -80,7 +80,7 @@ def build(source: Path, report: Callable[[str], None] = lambda _: None) -> tuple
             if (image := cache.find(name)) is not None:
                 return image, []
             report(f"building {source.name}, which takes a moment the first time")
-            image, warnings = _compile(source, text, _vmlinux_header(types), folder)
+            image, warnings = _compile(source, text, _vmlinux_header(types))
             if not warnings:
                 # With warnings nothing is cached, so that they appear again the next time.
                 cache.keep(name, image)
@@ -107,9 +107,13 @@ def _text(source: Path) -> bytes:
     return text
 
 
-def _compile(source: Path, text: bytes, types: Path, place: Path) -> tuple[bytes, list[str]]:
-    """Run clang, with a temporary folder in ``place``; return the object and the messages."""
-    with passing_folder(place, ".build-") as folder:
+def _compile(source: Path, text: bytes, types: Path) -> tuple[bytes, list[str]]:
+    """Run clang; return the object and the messages."""
+    import tempfile  # noqa: PLC0415 - most objects are in the cache
+
+    # Not in the cache: guests share it, and would delete each other's folders, whose locks they
+    # can't see.
+    with passing_folder(Path(tempfile.gettempdir()), "ccplay-build-") as folder:
         made = folder / "object"
         argv = [
             *(_tool("clang"), *_OPTIONS, f"-I{types.parent}", f"-I{HEADER.parent}"),

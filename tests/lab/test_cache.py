@@ -3,10 +3,12 @@
 import os
 from collections.abc import Callable
 from pathlib import Path
+from subprocess import CompletedProcess
 
 import pytest
 
 from ccplay.assets import algorithms
+from ccplay.bpf import build as building
 from ccplay.bpf.build import build
 from ccplay.bpf.libbpf import try_out
 from ccplay.bpf.support import lack
@@ -81,6 +83,20 @@ def test_an_object_that_is_harmed_is_built_again(
     assert (found.stat().st_uid, found.stat().st_mode & 0o777) == (0, 0o644)
     assert build(SOURCE, told.append) == (again, [])
     assert len(told) == 2
+
+
+def test_nothing_is_built_in_the_cache(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    """Guests share it, and do not see each other's locks on a folder of a running clang."""
+    monkeypatch.setenv("XDG_CACHE_HOME", str(tmp_path))
+    run, hidden = building._run, list[Path]()
+
+    def watched(argv: list[str], text: bytes = b"") -> CompletedProcess[bytes]:
+        hidden.extend((tmp_path / "ccplay" / "algorithms").glob(".*"))
+        return run(argv, text)
+
+    monkeypatch.setattr(building, "_run", watched)
+    build(SOURCE)
+    assert hidden == []
 
 
 def test_types_of_the_kernel_that_are_cut_short_are_asked_for_again(
