@@ -475,8 +475,14 @@ def destroy_connections(namespace: Namespace) -> None:
 
 def columns(connections: Iterable[Connection]) -> dict[str, list[int]]:
     """Return ``tcp_info.FIELDS`` by name, each as a list with one value per connection."""
-    infos = Matrix(memoryview(b"".join([each.info for each in connections])), INFO_SIZE)
-    return {name: numbers(infos.column(code, offset)) for name, code, offset in FIELDS}
+    infos = memoryview(b"".join([each.info for each in connections]))
+    # A ``Matrix`` would take half as long again, in every sweep.
+    views = {"B": (infos.cast("B"), 1), "I": (infos.cast("I"), 4), "Q": (infos.cast("Q"), 8)}
+    found = {}
+    for name, code, offset in FIELDS:
+        view, size = views[code]
+        found[name] = view[offset // size :: INFO_SIZE // size].tolist()
+    return found
 
 
 class DiagSocket:
