@@ -96,7 +96,9 @@ def pytest_runtest_makereport(
     report.__dict__["cpu_s"] = _costs.lap()
     if trust.side_by_side and report.failed:
         report.outcome = "skipped"
-        report.longrepr = (str(item.path), 0, trust.AGAIN_ALONE)
+        crash = getattr(report.longrepr, "reprcrash", None)
+        why = f": line {crash.lineno}, {crash.message.splitlines()[0]}" if crash else ""
+        report.longrepr = (str(item.path), 0, trust.AGAIN_ALONE + why)
     return report
 
 
@@ -105,7 +107,7 @@ def pytest_runtest_logreport(report: pytest.TestReport) -> None:
     _costs.add(name, getattr(report, "cpu_s", 0.0), report.duration)
     if report.skipped and isinstance(report.longrepr, tuple):
         _, _, reason = report.longrepr
-        if reason.endswith(trust.AGAIN_ALONE):
+        if trust.AGAIN_ALONE in reason:
             _again.add(name)
 
 

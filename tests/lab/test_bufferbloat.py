@@ -8,9 +8,8 @@ import msgspec
 import pytest
 
 from ccplay.analysis.trust import HealthResult
-from tests.lab import trust
 from tests.lab.commands import run
-from tests.lab.trust import note, physical, starved
+from tests.lab.trust import ATTEMPTS, note, physical, starved
 
 pytestmark = pytest.mark.xdist_group("bufferbloat")
 
@@ -53,14 +52,11 @@ async def run_all(cases: Iterable[str]) -> dict[str, Any]:
 
 @pytest.fixture(scope="module")
 def measured() -> Measured:
-    """Run each case; repeat those for which the machine was too busy, but not beside other tests.
-
-    A test that fails beside others is tried again alone.
-    """
+    """Run each case, and again those for which the machine was too busy."""
     found = Measured(asyncio.run(run_all(("idle", "reno, 100 packets", "reno, 20 packets"))))
-    again = [name for name in found if starved(found.health(name))]
-    if again and not trust.side_by_side:
-        found |= asyncio.run(run_all(again))
+    for _ in range(ATTEMPTS - 1):
+        if again := [name for name in found if starved(found.health(name))]:
+            found |= asyncio.run(run_all(again))
     return found
 
 
