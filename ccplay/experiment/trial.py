@@ -95,7 +95,7 @@ class Trial:
         self._watch(state)
         self._calls += 1
         if self._over.is_set():
-            if not _running(state):
+            if self._is_quiet(state):
                 self._quiet.set()
             return []
         steps = self._script.due(state)
@@ -105,6 +105,12 @@ class Trial:
         if self._end is not None:
             self._over.set()
         return steps
+
+    def _is_quiet(self, state: LabState) -> bool:
+        """Return whether no traffic runs, and every step that was due is done or was refused."""
+        sent = self._session.unanswered if self._session is not None else ()
+        # What starts together is answered at its moment, which may be after the end.
+        return not _running(state) and all(each.together for each in sent)
 
     def _end_of(self, state: LabState) -> float | None:
         """Return the lab time at which the case ends; None while it continues."""
@@ -201,12 +207,15 @@ class Trial:
     async def _stop_traffic(
         self, session: Session, running: asyncio.Task[None], within_s: float
     ) -> None:
-        """Stop all running traffic, so that the lab reports its final counters."""
-        if running.done() or not (commands := _running(session.state)):
+        """Stop all running traffic, so that the lab reports its final counters.
+
+        Steps that are due at the end take effect before, since an ending lab drops what waits.
+        """
+        if running.done() or self._is_quiet(session.state):
             return
         done = self._checkpoint.bytes if self._checkpoint is not None else {}
         end = session.state.now if self._end is None else self._end
-        for command in commands:
+        for command in _running(session.state):
             # The lab already ends traffic that has reached its bytes.
             name = command.flow if isinstance(command, StopFlow) else ""
             if name not in self._sizes or done.get(name, 0) < self._sizes[name]:

@@ -270,6 +270,31 @@ async def test_steps_that_the_lab_did_not_get_to_are_errors_that_name_them(
     ]
 
 
+@pytest.mark.parametrize("until", ["all", "duration"])
+async def test_steps_at_the_end_take_effect_before_the_lab_ends(until: str) -> None:
+    """As the real one does, the lab drops at its end the commands that wait."""
+
+    class Unhurried(QuickLab):
+        def __init__(self, build: Build) -> None:
+            super().__init__(build)
+            self._waiting: list[Command] = []
+
+        def send(self, command: Command) -> None:
+            self._waiting.append(command)
+
+        async def events(self) -> AsyncIterator[Event | UnknownEvent]:
+            async for event in super().events():
+                yield event
+                if isinstance(event, Sweep) and self._waiting and not self._closed:
+                    super().send(self._waiting.pop(0))
+
+    marks = '{ at = "5 s", do = "mark", text = "end" },\n' * 9
+    text = f'duration = "5 s"\nuntil = "{until}"\ntimeline = [\n{marks}]\n'
+    scenario = parse(f'{text}topology.kind = "linear"\n', Path("t.toml"))
+    (case,) = (await measure(scenario, Unhurried)).cases
+    assert case.errors == []
+
+
 async def test_a_run_whose_end_came_late_is_not_to_be_trusted() -> None:
     """As where ccplay is suspended over it: the lab's clock goes on, and its flows too."""
 
