@@ -103,18 +103,9 @@ async def caught_up(client: aiohttp.ClientSession, link: str, t: float) -> None:
                 now, flows = opening["now"], opening["facts"]["flows"]
 
 
-async def test_a_session_that_ends_reports_it(stage: Stage) -> None:
-    stage.play(5)
-    link = await stage.serve()
-    async with aiohttp.ClientSession() as client, client.get(f"{link}events") as answer:
-        await read_until(answer, "opening")
-        ending = asyncio.create_task(stage.over())
-        found = await read_until(answer, "over")
-        assert "stopped sharing" in found[-1][1]["reason"]
-        await ending
-
-
-async def test_browsers_go_on_to_the_presenters_next_network(stage: Stage) -> None:
+async def test_browsers_go_on_to_the_presenters_next_network_and_report_its_end(
+    stage: Stage,
+) -> None:
     stage.play(5)
     link = await stage.serve()
     async with aiohttp.ClientSession() as client, client.get(f"{link}events") as answer:
