@@ -36,10 +36,8 @@ _NO_BYTECODE = "PYTHONDONTWRITEBYTECODE"
 """Environment variable that keeps Python from storing compiled files; removed for the tests."""
 
 IN_GAPS = ("nice", "-n", "19", "chrt", "--idle", "0")
-"""Prefix of a command that runs only while CPUs are idle: any lab interrupts it, see sched(7).
-
-By its nice value, a lab does not take the machine for busy.
-"""
+"""Prefix of a command that runs only while CPUs are idle: any lab interrupts it, see sched(7), and
+by its nice value counts the time that it takes as free."""
 
 
 class Pass:

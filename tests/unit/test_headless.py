@@ -47,10 +47,7 @@ CAPABILITIES = replace(
 
 
 class QuickLab:
-    """A lab whose clock runs as fast as events are read; it obeys like a real one.
-
-    At its end it drops the commands that wait.
-    """
+    """A lab whose clock runs as fast as events are read; its end drops commands that wait."""
 
     live = True
 
