@@ -20,7 +20,7 @@ from typing import IO, Self
 import ccplay
 from tests import costs
 
-PHYSICS_PER_CPU = 1
+PHYSICS_PER_CPU = 1.5
 """Labs at a time per CPU for tests of physics, whose packets must not wait for other labs."""
 
 LABS_PER_CPU = 2.5

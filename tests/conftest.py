@@ -74,6 +74,10 @@ def pytest_collection_modifyitems(config: pytest.Config, items: list[pytest.Item
         items[:] = [item for item in items if item.nodeid in wanted]
 
 
+def pytest_unconfigure() -> None:
+    _own.cleanup()
+
+
 def pytest_runtest_logstart(nodeid: str) -> None:
     _costs.lap()
     # No test has the user's sessions and preferences, or those that another test has left.
@@ -97,7 +101,7 @@ def pytest_runtest_makereport(
     if trust.side_by_side and report.failed:
         report.outcome = "skipped"
         crash = getattr(report.longrepr, "reprcrash", None)
-        why = f": line {crash.lineno}, {crash.message.splitlines()[0]}" if crash else ""
+        why = f": line {crash.lineno}, {crash.message.splitlines()[0]:.100}" if crash else ""
         report.longrepr = (str(item.path), 0, trust.AGAIN_ALONE + why)
     return report
 

@@ -35,17 +35,13 @@ class OnTerminal:
         self._screen = pyte.Screen(size[1], size[0])
         self._stream = pyte.ByteStream(self._screen)
 
-    def read_until(self, *wanted: bytes, after: bytes | None = None) -> bytes:
-        """Return the output up to when all of ``wanted`` is written. Fails if it never is.
-
-        With ``after``, only what follows its last appearance counts.
-        """
-        seen, counted, deadline = b"", b"", time.monotonic() + PATIENCE_S
-        while not all(each in counted for each in wanted):
+    def read_until(self, *wanted: bytes) -> bytes:
+        """Return the output up to when all of ``wanted`` is written. Fails if it never is."""
+        seen, deadline = b"", time.monotonic() + PATIENCE_S
+        while not all(each in seen for each in wanted):
             assert time.monotonic() < deadline, f"{wanted} did not come, but {seen[-500:]!r}"
             if select.select([self._terminal], [], [], 0.1)[0]:
                 seen += self._read()
-                counted = seen[seen.rfind(after) :] if after and after in seen else seen
         return seen
 
     def read_until_shown(self, *wanted: str) -> None:

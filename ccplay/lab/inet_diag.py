@@ -473,6 +473,12 @@ def destroy_connections(namespace: Namespace) -> None:
             diag.request([head + each[20:68] for each in found], "connections")
 
 
+def has_connections(namespace: Namespace, port: int) -> bool:
+    """Return whether connections to ``port`` may have unacknowledged data. Raises ``OSError``."""
+    with NetlinkSocket(namespace, _NETLINK_SOCK_DIAG) as diag:
+        return any(each[22:24] == port.to_bytes(2, "big") for each in diag.dumped(_request(0)))
+
+
 def columns(connections: Iterable[Connection]) -> dict[str, list[int]]:
     """Return ``tcp_info.FIELDS`` by name, each as a list with one value per connection."""
     infos = memoryview(b"".join([each.info for each in connections]))

@@ -17,6 +17,7 @@ from ccplay.bpf.loaded import is_ours, library
 from ccplay.errors import CcplayError, CommandError, LabError, UnsupportedError
 from ccplay.lab import netns
 from ccplay.lab.connection import OPTION_ECN, OPTIONS
+from ccplay.lab.inet_diag import has_connections
 from ccplay.lab.netlink import CREATE, EXCLUSIVE, REPLACE
 from ccplay.lab.netns import Namespace
 from ccplay.lab.rtnl import (
@@ -403,6 +404,10 @@ def stop_asking(namespace: Namespace, port: int) -> None:
         kernel.request([_rule(RTM_DELRULE, 0, port)], f"rule for port {port}")
 
 
+_DRAIN_S = 0.1
+"""Seconds between two looks whether a flow's sockets are empty."""
+
+
 async def send_ect_1(namespace: Namespace, port: int) -> None:
     """Send a host's data to ``port`` as ECT(1), which the kernel sends as ECT(0).
 
@@ -419,10 +424,13 @@ async def send_ect_1(namespace: Namespace, port: int) -> None:
 async def stop_ect_1(namespace: Namespace, port: int, sending: asyncio.Task[None]) -> None:
     """Undo ``send_ect_1`` when ``sending``, the task that runs it, has ended. Raises ``LabError``.
 
-    The task may still run when a flow is stopped before it begins.
+    The task may still run when a flow is stopped before it begins. What an ended flow's sockets
+    still hold is sent as ECT(1), too.
     """
     await asyncio.wait([sending])
     if sending.exception() is None:
+        while has_connections(namespace, port):  # noqa: ASYNC110 - the kernel reports no event
+            await asyncio.sleep(_DRAIN_S)
         await netns.change_iptables(namespace, _ect_1("-D", port))
 
 
