@@ -1,8 +1,10 @@
 """Settings for all tests, and the options with which ``python -m tests`` runs failed ones again."""
 
+import atexit
 import gc
 import os
 import re
+import shutil
 import signal
 import tempfile
 import zlib
@@ -27,7 +29,9 @@ gc.set_threshold(50_000, 20, 20)
 
 # A shell starts jobs in the background with SIGINT ignored, and every program here inherits that.
 signal.signal(signal.SIGINT, signal.default_int_handler)
-_own = tempfile.TemporaryDirectory(prefix="ccplay-tests-")
+_own = tempfile.mkdtemp(prefix="ccplay-tests-")
+# Not a TemporaryDirectory, which warns in workers that are ended before they have cleaned up.
+atexit.register(shutil.rmtree, _own, ignore_errors=True)
 
 _again: set[str] = set()
 """Names of the tests that failed while others ran in parallel."""
@@ -74,14 +78,10 @@ def pytest_collection_modifyitems(config: pytest.Config, items: list[pytest.Item
         items[:] = [item for item in items if item.nodeid in wanted]
 
 
-def pytest_unconfigure() -> None:
-    _own.cleanup()
-
-
 def pytest_runtest_logstart(nodeid: str) -> None:
     _costs.lap()
     # No test has the user's sessions and preferences, or those that another test has left.
-    folder = f"{_own.name}/{zlib.crc32(nodeid.encode())}"
+    folder = f"{_own}/{zlib.crc32(nodeid.encode())}"
     os.environ |= {f"XDG_{name}_HOME": f"{folder}/{name.lower()}" for name in ("STATE", "CONFIG")}
 
 
