@@ -29,6 +29,9 @@ gc.set_threshold(50_000, 20, 20)
 
 # A shell starts jobs in the background with SIGINT ignored, and every program here inherits that.
 signal.signal(signal.SIGINT, signal.default_int_handler)
+# readline leaves them to xdist's workers; programs would take them for the size of their terminal.
+for _name in ("COLUMNS", "LINES"):
+    os.environ.pop(_name, None)
 _own = tempfile.mkdtemp(prefix="ccplay-tests-")
 # Not a TemporaryDirectory, which warns in workers that are ended before they have cleaned up.
 atexit.register(shutil.rmtree, _own, ignore_errors=True)
