@@ -174,18 +174,9 @@ def _listen(lab: WatchedLab, capture: Path) -> subprocess.Popen[str]:
     for pid in family(lab.source.pid):
         if f" {interface}:" in Path(f"/proc/{pid}/net/dev").read_text():
             break
-    words = [
-        "nsenter",
-        f"--net=/proc/{pid}/ns/net",
-        "tcpdump",
-        "-Z",
-        "root",
-        "-Q",
-        "in",
-        "-i",
-        interface,
-    ]
-    words += ["-s", "64", "-B", "16384", "--time-stamp-precision=nano", "-w", str(capture), "ip"]
+    words = ["nsenter", f"--net=/proc/{pid}/ns/net", "tcpdump", "-Z", "root", "-Q", "in"]
+    words += ["-i", interface, "-s", "64", "-B", "16384", "--time-stamp-precision=nano"]
+    words += ["-w", str(capture), "ip"]
     return subprocess.Popen(words, stderr=subprocess.PIPE, text=True)
 
 

@@ -89,13 +89,15 @@ class RunningLab:
 
 
 @asynccontextmanager
-async def running(build: Build, *sinks: Sink, fork: bool = True) -> AsyncIterator[RunningLab]:
+async def running(
+    build: Build, *sinks: Sink, argv: Sequence[str] = (), fork: bool = True
+) -> AsyncIterator[RunningLab]:
     """Start a lab, wait until it accepts commands, and end it afterwards.
 
     A lab that is not forked has the test's environment, by which its processes can be found.
     """
     start = forked if fork else LabSource
-    lab = RunningLab(start(launch.lab_argv(), build), *sinks)
+    lab = RunningLab(start(argv or launch.lab_argv(), build), *sinks)
     try:
         await lab.until(lambda state: state.phase == "ready")
         yield lab

@@ -12,7 +12,7 @@ from ccplay.model.commands import Build, StartCapture, StartTogether, StopCaptur
 from ccplay.model.network import Topology
 from ccplay.model.values import LinkSetting
 from ccplay.session import launch
-from tests.lab.conftest import RunningLab, forked
+from tests.lab.conftest import running
 
 _ICMP, _TCP, _UDP = 1, 6, 17
 _ECHO = 8
@@ -80,9 +80,7 @@ async def moments(
     """
     links = {"bottleneck": LinkSetting(rate=100_000_000, delay_us=5_000)}
     build = Build(topology=Topology(kind="linear"), links=links)
-    lab = RunningLab(forked(launch.lab_argv(captures=folder), build))
-    try:
-        await lab.until(lambda state: state.phase == "ready")
+    async with running(build, argv=launch.lab_argv(captures=folder)) as lab:
         lab.send(StartCapture(link="h1->r"))
         await lab.until(lambda state: state.captures)
         at = lab.state.now + 0.5 + 0.05 * len(commands) if together else lab.state.now
@@ -105,8 +103,6 @@ async def moments(
         assert lab.state.hello is not None
         wall = lab.state.hello.wall_time
         flows = sorted(wall + each.started for each in lab.state.flows.values())
-    finally:
-        await lab.close()
     found = firsts(folder)
     assert len(found.data) == count
     return wall + at, found._replace(flows=flows)

@@ -166,17 +166,13 @@ async def test_a_bad_one_is_refused_with_its_reason_and_the_lab_lives(tmp_path: 
     path = own(tmp_path)
     source = path.read_text()
     path.write_text(source.replace("return reno_undo_cwnd(sk);", "return nonsense(sk);"))
-    lab = RunningLab(forked(launch.lab_argv(custom=[path]), LINEAR))
-    try:
-        await lab.until(lambda state: state.phase == "ready")
+    async with running(LINEAR, argv=launch.lab_argv(custom=[path])) as lab:
         lab.send(StartFlow(flow="1", cc=called(path)))
         line = source[: source.index("return reno_undo_cwnd")].count("\n") + 1
         said = f"{path.name}:{line}"
         await lab.until(lambda state: any(said in entry.text for entry in state.log))
         lab.send(StartFlow(flow="2", cc="reno"))
         await lab.until(lambda state: "2" in state.flows and state.flows["2"].acked)
-    finally:
-        await lab.close()
 
 
 @needs_bpf
@@ -185,9 +181,7 @@ async def test_one_that_was_refused_is_looked_at_again_when_it_is_saved(tmp_path
     path = own(tmp_path)
     source, undo = path.read_text(), "return reno_undo_cwnd(sk);"
     path.write_text(source.replace(undo, "return nonsense(sk);"))
-    lab = RunningLab(forked(launch.lab_argv(custom=[path]), LINEAR))
-    try:
-        await lab.until(lambda state: state.phase == "ready")
+    async with running(LINEAR, argv=launch.lab_argv(custom=[path])) as lab:
         lab.send(StartFlow(flow="1", cc=called(path)))
         await lab.until(lambda state: said(state, "'nonsense'"))
         path.write_text(source.replace(undo, "return rubbish(sk);"))
@@ -198,8 +192,6 @@ async def test_one_that_was_refused_is_looked_at_again_when_it_is_saved(tmp_path
         await lab.until(lambda state: "1" in state.flows and state.flows["1"].acked)
         path.write_text(source)
         await lab.until(lambda state: said(state, "without a change to the program"))
-    finally:
-        await lab.close()
 
 
 def said(state: LabState, *words: str) -> bool:

@@ -7,8 +7,7 @@ import shutil
 import signal
 import subprocess
 import uuid
-from collections.abc import AsyncIterator
-from contextlib import asynccontextmanager
+from contextlib import AbstractAsyncContextManager
 from pathlib import Path
 
 import psutil
@@ -23,7 +22,7 @@ from ccplay.session import launch
 from ccplay.state.lab_state import LabState
 from ccplay.stream import wire
 from ccplay.traffic.flow import StartFlow
-from tests.lab.conftest import RunningLab, forked
+from tests.lab.conftest import RunningLab, running
 from tests.lab.test_leaks import MARKER, drain, marked, nothing_left, read_until
 
 RATE = 10_000_000
@@ -38,16 +37,10 @@ needs_tcpdump = pytest.mark.skipif(shutil.which("tcpdump") is None, reason="no t
 pytestmark = needs_tcpdump
 
 
-@asynccontextmanager
-async def running(captures: Path, *options: str) -> AsyncIterator[RunningLab]:
+def capturing(captures: Path, *options: str) -> AbstractAsyncContextManager[RunningLab]:
     """Run a lab that writes captures there; ``options`` are further ones of unshare(1)."""
     argv, at = launch.lab_argv(captures=captures), len(launch.UNSHARE)
-    lab = RunningLab(forked([*argv[:at], *options, *argv[at:]], BUILD))
-    try:
-        await lab.until(lambda state: state.phase == "ready")
-        yield lab
-    finally:
-        await lab.close()
+    return running(BUILD, argv=[*argv[:at], *options, *argv[at:]])
 
 
 def ended(state: LabState, text: str) -> bool:
@@ -101,7 +94,7 @@ async def packets_in(path: Path) -> list[str]:
 
 async def test_a_capture_holds_every_packet_that_crossed_the_link(tmp_path: Path) -> None:
     """In both directions, as the queues count them; tcpdump reads the file."""
-    async with running(tmp_path) as lab:
+    async with capturing(tmp_path) as lab:
         lab.send(StartCapture())
         await captured(lab)
         assert lab.state.captures["c1"].path == str(tmp_path / "a-run-r-h2.pcapng")
@@ -132,7 +125,7 @@ async def test_a_rootless_lab_captures_with_what_need_not_become_somebody_else(
     if (refusal := launch.rootless_refusal()) is not None:
         pytest.skip(f"no user namespaces here: {refusal}")
     options = launch.ROOTLESS if os.geteuid() == 0 else ()
-    async with running(tmp_path, *options) as lab:
+    async with capturing(tmp_path, *options) as lab:
         assert lab.state.hello is not None
         tools = {each.name: each for each in lab.state.hello.capabilities.tools}
         if not (tools["tcpdump"].available or tools["dumpcap"].available):
@@ -146,7 +139,7 @@ async def test_a_rootless_lab_captures_with_what_need_not_become_somebody_else(
 
 
 async def test_a_capture_ends_before_its_bound(tmp_path: Path) -> None:
-    async with running(tmp_path) as lab:
+    async with capturing(tmp_path) as lab:
         lab.send(StartCapture(max_bytes=20_000), StartFlow())
         await lab.until(lambda state: ended(state, "full at"))
     path = only_file(tmp_path)
@@ -160,7 +153,7 @@ async def test_captures_never_write_over_a_file_or_through_a_link(tmp_path: Path
     precious.write_text("precious")
     (tmp_path / "a-run-r-h2.pcapng").symlink_to(precious)
     (tmp_path / "a-run-r-h2-2.pcapng").write_text("mine")
-    async with running(tmp_path) as lab:
+    async with capturing(tmp_path) as lab:
         lab.send(StartCapture(link="r->h2"), StartCapture(link="h1-r", capture="c2"))
         await lab.until(lambda state: len(state.captures) == 2)
         paths = {each.link: Path(each.path).name for each in lab.state.captures.values()}
@@ -175,7 +168,7 @@ async def test_under_sudo_a_file_belongs_to_who_called(
 ) -> None:
     monkeypatch.setenv("SUDO_UID", "12345")
     monkeypatch.setenv("SUDO_GID", "12346")
-    async with running(tmp_path) as lab:
+    async with capturing(tmp_path) as lab:
         lab.send(StartCapture())
         await captured(lab)
     owner = only_file(tmp_path).stat()
@@ -183,7 +176,7 @@ async def test_under_sudo_a_file_belongs_to_who_called(
 
 
 async def test_what_can_not_be_captured_is_refused_with_the_reason(tmp_path: Path) -> None:
-    async with running(tmp_path / "missing") as lab:
+    async with capturing(tmp_path / "missing") as lab:
         for command, text in (
             (StartCapture(), "No such file or directory"),
             (StartCapture(link="x-y"), "no link 'x-y'; links: bottleneck, h1-r, r-h2"),
@@ -199,7 +192,7 @@ async def test_what_can_not_be_captured_is_refused_with_the_reason(tmp_path: Pat
 async def test_a_capture_that_dies_reports_why_and_the_lab_continues(
     tmp_path: Path, program: str
 ) -> None:
-    async with running(tmp_path) as lab:
+    async with capturing(tmp_path) as lab:
         lab.send(StartCapture(), StartFlow())
         await captured(lab)
         await lab.until(lambda state: "1" in state.flows)
@@ -260,7 +253,7 @@ async def test_captures_that_run_at_the_end_are_completed(tmp_path: Path) -> Non
         def close(self) -> None:
             pass
 
-    async with running(tmp_path) as lab:
+    async with capturing(tmp_path) as lab:
         lab.session.sinks.append(Ends())
         lab.send(StartCapture(), StartFlow(flow="1"))
         await lab.until(lambda state: "1" in state.flows)

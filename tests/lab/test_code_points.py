@@ -10,7 +10,7 @@ from ccplay.lab.traffic.program import SERVERS
 from ccplay.model.commands import StartCapture
 from ccplay.traffic.flow import StartFlow
 from ccplay.traffic.ping import Ping, StartPing
-from tests.lab.test_captures import captured, only_file, running
+from tests.lab.test_captures import captured, capturing, only_file
 
 pytestmark = pytest.mark.skipif(shutil.which("tcpdump") is None, reason="no tcpdump")
 
@@ -26,7 +26,7 @@ def count(file: Path, condition: str) -> int:
 
 async def test_l4s_data_is_ect_1_and_other_data_is_not(tmp_path: Path) -> None:
     """The kernel's TCP sends ECT(0) once ECN is negotiated, and leaves the SYN unmarked."""
-    async with running(tmp_path) as lab:
+    async with capturing(tmp_path) as lab:
         lab.send(StartCapture())
         await captured(lab)
         lab.send(StartFlow(flow="l", cc="cubic", l4s=True, bytes=100_000))
@@ -41,7 +41,7 @@ async def test_l4s_data_is_ect_1_and_other_data_is_not(tmp_path: Path) -> None:
 
 
 async def test_code_points_are_on_the_wire_both_ways(tmp_path: Path) -> None:
-    async with running(tmp_path) as lab:
+    async with capturing(tmp_path) as lab:
         lab.send(StartCapture())
         await captured(lab)
         lab.send(StartPing(ping="i", dscp="EF", count=5, interval_s=0.05))

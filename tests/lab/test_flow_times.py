@@ -15,7 +15,7 @@ from ccplay.model.values import LinkSetting
 from ccplay.session import launch
 from ccplay.traffic.connections import Flow
 from ccplay.traffic.flow import StartFlow
-from tests.lab.conftest import RunningLab, forked
+from tests.lab.conftest import running
 from tests.lab.first_packets import firsts
 from tests.lab.trust import physical
 
@@ -76,9 +76,7 @@ async def flow_of(folder: Path, sample_hz: float, size: int, streams: int) -> Fl
     build = Build(
         topology=Topology(kind="linear"), links={"bottleneck": bottleneck}, sample_hz=sample_hz
     )
-    lab = RunningLab(forked(launch.lab_argv(captures=folder), build))
-    try:
-        await lab.until(lambda state: state.phase == "ready")
+    async with running(build, argv=launch.lab_argv(captures=folder)) as lab:
         lab.send(StartCapture(link="h1->r"))
         await lab.until(lambda state: state.captures)
         lab.send(StartFlow(flow="1", cc="reno", bytes=size, streams=streams))
@@ -87,8 +85,6 @@ async def flow_of(folder: Path, sample_hz: float, size: int, streams: int) -> Fl
         await lab.until(lambda state: not state.captures)
         # So long it takes until a lab has looked at itself.
         await lab.until(lambda state: state.healths)
-    finally:
-        await lab.close()
     assert not summarise(lab.state, "times").errors
     return lab.state.flows["1"]
 

@@ -17,7 +17,7 @@ from ccplay.state.lab_state import LabState
 from ccplay.stream.sources import LabSource
 from ccplay.traffic.flow import StartFlow
 from ccplay.traffic.udp import StartUdp, Udp
-from tests.lab.conftest import RunningLab, forked, running
+from tests.lab.conftest import RunningLab, running
 from tests.lab.test_leaks import MARKER, loaded_programs, nothing_left, programs_held_for
 from tests.lab.test_traffic import end_of
 from tests.lab.test_udp import over
@@ -180,9 +180,7 @@ async def test_where_it_is_not_to_be_had_the_flow_runs_and_it_is_reported() -> N
         pytest.skip(f"no user namespaces here: {refusal}")
     argv = launch.lab_argv()
     at = argv.index("--fork")
-    lab = RunningLab(forked([*argv[:at], *launch.ROOTLESS, *argv[at:]], build()))
-    try:
-        await lab.until(lambda state: state.phase == "ready")
+    async with running(build(), argv=[*argv[:at], *launch.ROOTLESS, *argv[at:]]) as lab:
         lab.send(StartFlow(monitor=True, bytes=100_000), StartUdp(monitor=True, duration_s=0.2))
         await end_of(lab, "1")
         await lab.until(lambda state: over(state, "u1"))
@@ -190,5 +188,3 @@ async def test_where_it_is_not_to_be_had_the_flow_runs_and_it_is_reported() -> N
         assert sum(why in each.text for each in lab.state.log) == 1
         assert lab.state.flows["1"].monitored is lab.state.of(Udp)["u1"].monitored is None
         assert lab.state.flows["1"].error is lab.state.of(Udp)["u1"].error is None
-    finally:
-        await lab.close()

@@ -26,7 +26,7 @@ from ccplay.traffic.ping import StartPing
 from ccplay.traffic.udp import StartUdp, Udp
 from tests.lab.conftest import RunningLab, all_arrived, forked, running
 from tests.lab.test_software import Seen, ask
-from tests.lab.trust import physical
+from tests.lab.trust import physical, real_time_sleeper
 
 LINK, BACK = "r->h2", "r->h1"
 RATE = 10_000_000
@@ -86,9 +86,7 @@ async def test_packets_depart_at_the_opportunities(tmp_path: Path) -> None:
     (tmp_path / "random.up").write_text("".join(f"{each}\n" for each in times))
     trace = delivery.load(Trace(rate="random.up"), tmp_path, {})
     argv = launch.lab_argv(captures=tmp_path)
-    lab = RunningLab(forked(argv, build(trace)))
-    try:
-        await lab.until(lambda state: state.phase == "ready")
+    async with running(build(trace), argv=argv) as lab:
         ready, hello = lab.state.ready_at, lab.state.hello
         assert hello is not None
         assert ready is not None
@@ -96,13 +94,12 @@ async def test_packets_depart_at_the_opportunities(tmp_path: Path) -> None:
         await lab.run_for(1.5)
         lab.send(StartCapture(link=LINK, capture="c"))
         await lab.until(lambda state: state.captures)
-        await lab.run_for(4.0)
+        with real_time_sleeper():
+            await lab.run_for(4.0)
         path = Path(lab.state.captures["c"].path)
         lab.send(StopCapture(capture="c"))
         await lab.until(lambda state: not state.captures)
         frames = _frames(path)
-    finally:
-        await lab.close()
     start = hello.wall_time + ready
     departures = [moment - start for moment, length in frames if length == 1514]
     assert len(departures) > 2000
@@ -231,17 +228,13 @@ async def test_delay_follows_a_file_and_no_packet_overtakes(tmp_path: Path) -> N
     (tmp_path / "square.owd").write_text("".join(f"{each}\n" for each in delays))
     trace = delivery.load(Trace(delay="square.owd"), tmp_path, {})
     seen = Seen()
-    lab = RunningLab(forked(launch.lab_argv(), build(trace)), seen)
-    try:
-        await lab.until(lambda state: state.phase == "ready")
+    async with running(build(trace), seen) as lab:
         assert queue_now(lab.state) == "pfifo"
         lab.send(StartPing(count=120, interval_s=0.01))
         await lab.until(lambda _: len(seen.pings) == 120)
         assert await ask(lab, seen, SetLink(link=LINK, trace=Trace())) == ""
         lab.send(StartPing(count=10, interval_s=0.02))
         await lab.until(lambda _: len(seen.pings) == 130)
-    finally:
-        await lab.close()
     moved, fixed = seen.pings[:120], seen.pings[120:]
     low = [each for each in moved if 20 <= each < 30]
     high = [each for each in moved if 60 <= each < 70]

@@ -17,7 +17,7 @@ from ccplay.model.values import LinkSetting, Qdisc
 from ccplay.session import launch
 from ccplay.state.lab_state import LabState
 from ccplay.traffic.flow import StartFlow, StopFlow
-from tests.lab.conftest import RunningLab, forked, running
+from tests.lab.conftest import RunningLab, running
 from tests.lab.trust import physical
 
 BUILD = Build(
@@ -177,14 +177,10 @@ ENDLESS = "for (u32 i = 0; i < ack; i++)\n\t\tset_cwnd(tp, i);"
 @asynccontextmanager
 async def under(source: Path) -> AsyncIterator[RunningLab]:
     """Run flow 1 with ``mine.bpf.c``."""
-    lab = RunningLab(forked(launch.lab_argv(custom=[source]), BUILD))
-    try:
-        await lab.until(lambda state: state.phase == "ready")
+    async with running(BUILD, argv=launch.lab_argv(custom=[source])) as lab:
         lab.send(StartFlow(flow="1", cc="mine"))
         await lab.until(lambda state: "1" in state.flows)
         yield lab
-    finally:
-        await lab.close()
 
 
 @pytest.mark.skipif(lack() is not None, reason=f"{lack()}")

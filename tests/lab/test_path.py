@@ -7,12 +7,11 @@ import pytest
 from ccplay.model.commands import Build
 from ccplay.model.network import Topology
 from ccplay.model.values import LinkSetting, Qdisc
-from ccplay.session import launch
 from ccplay.state.lab_state import LabState
 from ccplay.traffic.flow import StartFlow
 from ccplay.traffic.ping import Ping, PingEnded, PingSample, StartPing
 from ccplay.traffic.udp import StartUdp, Udp
-from tests.lab.conftest import RunningLab, forked, running
+from tests.lab.conftest import running
 from tests.lab.test_traffic import end_of
 from tests.lab.trust import physical
 
@@ -102,17 +101,13 @@ async def lost_pings(seed: int) -> list[int]:
         links={"r->h2": LinkSetting(loss=0.2, delay_us=2_000)},
         seed=seed,
     )
-    lab = RunningLab(forked(launch.lab_argv(), build), answers)
-    try:
-        await lab.until(lambda state: state.phase == "ready")
+    async with running(build, answers) as lab:
         if _engine(lab.state) == "netem" and kernel() < (6, 7):
             pytest.skip("netem of this kernel takes no seed")
         # After the last one ping(8) waits for two round trips only, which may be too short for a
         # busy machine: what is said of ten more decides on the first hundred.
         lab.send(StartPing(count=110, interval_s=0.01))
         await lab.until(lambda state: "p1" in state.of(Ping) and state.of(Ping)["p1"].ended)
-    finally:
-        await lab.close()
     assert answers.sent == 110
     return sorted(number for number in answers.lost if number <= 100)
 

@@ -5,8 +5,8 @@ import math
 import os
 import re
 import uuid
-from collections.abc import AsyncIterator, Callable
-from contextlib import asynccontextmanager
+from collections.abc import Callable
+from contextlib import AbstractAsyncContextManager
 from itertools import pairwise
 from pathlib import Path
 from typing import NamedTuple, TypeVar
@@ -25,7 +25,7 @@ from ccplay.stream.sinks import Recorder
 from ccplay.traffic.connections import AckTrace, Flow
 from ccplay.traffic.download import StartDownload
 from ccplay.traffic.flow import StartFlow, StopFlow
-from tests.lab.conftest import RunningLab, forked, running
+from tests.lab.conftest import RunningLab, running
 from tests.lab.test_leaks import (
     MARKER,
     Host,
@@ -81,12 +81,8 @@ async def one_flow(lab: RunningLab, seconds: float) -> Flow:
 async def test_every_ack_is_reported_and_agrees_with_what_is_sampled(tmp_path: Path) -> None:
     """Compared with the sweeps; and the recording contains the same."""
     path = tmp_path / "a.ccplay"
-    lab = RunningLab(forked(launch.lab_argv(), BUILD), Recorder(path))
-    try:
-        await lab.until(lambda state: state.phase == "ready")
+    async with running(BUILD, Recorder(path)) as lab:
         flow = await one_flow(lab, 4.0)
-    finally:
-        await lab.close()
     check_first_segment(flow)
     check_cwnd(flow)
     check_states(flow)
@@ -325,20 +321,14 @@ def at_its_moment(exact: float, seen: float) -> bool:
     return exact <= seen + 0.003 < exact + 0.2
 
 
-@asynccontextmanager
-async def rootless() -> AsyncIterator[RunningLab]:
+def rootless() -> AbstractAsyncContextManager[RunningLab]:
     """Run a lab that is root only in its own user namespace."""
     if (refusal := launch.rootless_refusal()) is not None:
         pytest.skip(f"no user namespaces here: {refusal}")
     argv = launch.inner_argv()
     at = len(launch.UNSHARE)
     options = () if launch.ROOTLESS[0] in argv else launch.ROOTLESS
-    lab = RunningLab(forked([*argv[:at], *options, *argv[at:]], BUILD))
-    try:
-        await lab.until(lambda state: state.phase == "ready")
-        yield lab
-    finally:
-        await lab.close()
+    return running(BUILD, argv=[*argv[:at], *options, *argv[at:]])
 
 
 async def test_without_root_it_reports_it_and_samples_on() -> None:

@@ -12,8 +12,7 @@ from ccplay.traffic.flow import StartFlow
 from ccplay.traffic.udp import StartUdp, StopUdp, Udp
 from tests.lab.conftest import running
 from tests.lab.namespaced import call
-from tests.lab.test_captures import needs_tcpdump, only_file, packets_in
-from tests.lab.test_captures import running as capturing
+from tests.lab.test_captures import capturing, needs_tcpdump, only_file, packets_in
 from tests.lab.test_traffic import kill, says
 from tests.lab.trust import physical
 

@@ -19,11 +19,10 @@ from ccplay.model.commands import (
 from ccplay.model.events import Failed
 from ccplay.model.network import Topology
 from ccplay.model.values import LinkSetting, Qdisc, TrafficClass
-from ccplay.session import launch
 from ccplay.session.archive import Bounds, SessionRecorder, read_recording
 from ccplay.traffic.flow import StartFlow, StopFlow
 from ccplay.traffic.ping import StartPing
-from tests.lab.conftest import RunningLab, forked, running
+from tests.lab.conftest import RunningLab, running
 from tests.lab.test_software import Seen
 
 BUILD = Build(
@@ -163,15 +162,11 @@ async def test_new_connections_keep_their_hosts_algorithm_when_its_cable_was_dow
 
 async def test_a_session_with_undos_is_in_the_archive_and_reads_back_the_same() -> None:
     kept = SessionRecorder("undone", "Undone", Bounds(keep_free=0))
-    lab = RunningLab(forked(launch.lab_argv(), BUILD), kept)
-    try:
-        await lab.until(lambda state: state.phase == "ready")
+    async with running(BUILD, kept) as lab:
         await does(lab, SetQdisc(qdisc=SHORT))
         said = await undoes(lab)
         lab.session.redo()
         await lab.until(lambda state: state.links["r->h2"][-1].setting.qdisc == SHORT)
-    finally:
-        await lab.close()
     assert kept.path is not None
     state = read_recording(kept.path)
     assert said in [each.text for each in state.log]

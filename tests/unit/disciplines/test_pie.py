@@ -12,19 +12,9 @@ TARGET, ALPHA, BETA = 0.015, 0.125, 1.25
 def step(p: float, delay: float, old: float) -> float:
     """Return the step of the probability of RFC 8033, sections 4.2 and 5.6; delays are in s."""
     size = ALPHA * (delay - TARGET) + BETA * (delay - old)
-    if p < 0.000001:
-        return size / 2048
-    if p < 0.00001:
-        return size / 512
-    if p < 0.0001:
-        return size / 128
-    if p < 0.001:
-        return size / 32
-    if p < 0.01:
-        return size / 8
-    if p < 0.1:
-        return size / 2
-    return min(size, 0.02)
+    shares = (1e-6, 2048), (1e-5, 512), (1e-4, 128), (1e-3, 32), (1e-2, 8), (0.1, 2)
+    share = next((share for limit, share in shares if p < limit), None)
+    return min(size, 0.02) if share is None else size / share
 
 
 @pytest.mark.parametrize("p", [0.0, 5e-6, 5e-5, 5e-4, 5e-3, 0.05, 0.3])
