@@ -83,7 +83,8 @@ async def test_two_disjoint_paths_carry_twice_the_payload_of_one(manager: str) -
 async def test_lia_takes_no_more_than_tcp_of_a_bottleneck_that_its_subflows_share() -> None:
     """RFC 6356, section 2: half of it. Four uncoupled subflows would have four fifths.
 
-    The share is over a few seconds, in which either may have lost more: from 1/4 to 5/8.
+    The share is over half a minute, in which either may have lost more: from 1/4 to 5/8.
+    Over 15 s it was 0.29 to 0.46, and 0.26 to 0.43 over 6 s.
     """
     queue = Qdisc(kind="pfifo", options={"limit": 40})
     core = LinkSetting(rate=10_000_000, delay_us=1_000, qdisc=queue)
@@ -98,7 +99,7 @@ async def test_lia_takes_no_more_than_tcp_of_a_bottleneck_that_its_subflows_shar
         await lab.until(lambda _: all(each.cc == "lia.bpf" for each in subflows))
         await lab.run_for(3)
         start = lab.state.now
-        await lab.run_for(6)
+        await lab.run_for(30)
         end, state = lab.state.now, lab.state
         mine, other = (goodput_bps(state, state.flows[name], start, end) for name in ("m", "tcp"))
     assert mine + other > 0.85 * ONE_BPS

@@ -1,9 +1,11 @@
 /* SPDX-License-Identifier: MIT */
-/* forgetful: Reno that forgets to recover: after a timeout it keeps two segments. */
+/* forgetful: Reno that forgets to recover: after three timeouts in a row it keeps two segments. */
 #include "ccplay_cc.h"
 
+#define PATIENCE 3
+
 struct forgetful {
-	u32 gave_up;
+	u32 timeouts;
 };
 
 CONG_AVOID(sk, ack, acked)
@@ -11,10 +13,11 @@ CONG_AVOID(sk, ack, acked)
 	struct tcp_sock *tp = tcp_sk(sk);
 	struct forgetful *f = PRIVATE(sk, struct forgetful);
 
-	if (f->gave_up) {
+	if (f->timeouts >= PATIENCE) {
 		set_cwnd(tp, 2);
 		return;
 	}
+	f->timeouts = 0;
 	if (!cwnd_limited(tp))
 		return;
 	if (in_slow_start(tp)) {
@@ -35,7 +38,7 @@ SET_STATE(sk, state)
 	struct forgetful *f = PRIVATE(sk, struct forgetful);
 
 	if (state == TCP_CA_Loss)
-		f->gave_up = 1;
+		f->timeouts++;
 }
 
 UNDO_CWND(sk)
