@@ -306,7 +306,7 @@ def _command(name: str, bound: int) -> Measure:
 MEASURES = (
     Measure("Python files", lambda h: len(h.package), 291),
     Measure("lines", lambda h: sum(each.lines for each in h.package), 81_750),
-    Measure("lines of tests", lambda h: h.lines_of_tests, 54_650),
+    Measure("lines of tests", lambda h: h.lines_of_tests, 54_620),
     _listed(
         f"modules below {SHORT} lines, without __init__",
         lambda h: [
