@@ -11,6 +11,7 @@ from ccplay.model.commands import StartCapture
 from ccplay.traffic.flow import StartFlow
 from ccplay.traffic.ping import Ping, StartPing
 from tests.lab.test_captures import captured, capturing, only_file
+from tests.lab.trust import physical
 
 pytestmark = pytest.mark.skipif(shutil.which("tcpdump") is None, reason="no tcpdump")
 
@@ -40,6 +41,7 @@ async def test_l4s_data_is_ect_1_and_other_data_is_not(tmp_path: Path) -> None:
         assert count(file, f"{to} and tcp[tcpflags] & tcp-syn != 0 and ip[1] & 3 = 0") > 0, flow
 
 
+@physical
 async def test_code_points_are_on_the_wire_both_ways(tmp_path: Path) -> None:
     async with capturing(tmp_path) as lab:
         lab.send(StartCapture())
