@@ -40,8 +40,8 @@ _overslept: list[float] = []
 """What each ``real_time_sleeper`` reported since a test began."""
 
 MOST_OVERSLEPT_MS = 0.5
-"""Largest lateness, which all but 0.5 % of wakes keep, of a machine that is judged: half of what a
-test allows that holds its own 99 % to 1 ms."""
+"""Largest lateness of a ``real_time_sleeper``, p99.5 in ms, beside which a test is judged: half of
+the time and half of the share that a test allows whose own p99 is held to 1 ms."""
 
 _SLEEPER = """
 import contextlib, os, select, time
@@ -66,7 +66,7 @@ def note(health: HealthResult) -> None:
 
 @contextmanager
 def real_time_sleeper() -> Iterator[None]:
-    """Measure meanwhile how late a process wakes that does nothing else, as the hypervisor lets it.
+    """Measure how late the machine wakes a process that does nothing else, in the same seconds.
 
     It has the priority of those that hold packets. Steal of 2 %, a millisecond at a time, makes 1 %
     of its wakes and of a queue's departures 0.8 ms late.
