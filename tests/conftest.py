@@ -95,16 +95,16 @@ def pytest_collection_finish() -> None:
 
 @pytest.hookimpl(wrapper=True)
 def pytest_runtest_makereport(
-    item: pytest.Item,
+    item: pytest.Item, call: pytest.CallInfo[None]
 ) -> Generator[None, pytest.TestReport, pytest.TestReport]:
     """Report a failure in parallel with others as skipped, so that the test runs again alone."""
     report = yield
     # xdist sends every attribute of a report to the process that prints it.
     report.__dict__["cpu_s"] = _costs.lap()
-    if trust.side_by_side and report.failed:
+    if trust.side_by_side and report.failed and call.excinfo is not None:
         report.outcome = "skipped"
-        crash = getattr(report.longrepr, "reprcrash", None)
-        why = f": line {crash.lineno}, {crash.message.splitlines()[0]:.100}" if crash else ""
+        lines = [each.lineno + 1 for each in call.excinfo.traceback if each.path == item.path]
+        why = f": {item.name}, lines {lines}, {call.excinfo.exconly().splitlines()[0]:.100}"
         report.longrepr = (str(item.path), 0, trust.AGAIN_ALONE + why)
     return report
 

@@ -159,14 +159,16 @@ async def nothing_left(look: Callable[[], object], within_s: float = 60.0) -> ob
     return look()
 
 
+def commands(marker: str) -> Iterator[tuple[psutil.Process, list[str]]]:
+    """Return every process that inherited ``marker``, with its command line, except dying ones."""
+    for process in marked(marker):
+        with contextlib.suppress(psutil.NoSuchProcess):
+            yield process, process.cmdline()
+
+
 def victims(marker: str, part: str) -> list[psutil.Process]:
     """Return the process to kill: the lab's first, its unshare, or one that holds packets."""
-    found = []
-    for process in marked(marker):
-        with contextlib.suppress(psutil.Error):
-            if part == part_of(process.name(), process.cmdline()):
-                found.append(process)
-    return found
+    return [each for each, argv in commands(marker) if part_of(each.name(), argv) == part]
 
 
 def part_of(name: str, argv: list[str]) -> str | None:
@@ -176,6 +178,13 @@ def part_of(name: str, argv: list[str]) -> str | None:
     if name in HOLDERS:
         return name
     return "lab" if "ccplay.lab" in argv else None
+
+
+def kill_all(marker: str) -> None:
+    """Kill every process that inherited ``marker``."""
+    for left in marked(marker):
+        with contextlib.suppress(psutil.NoSuchProcess):
+            left.kill()
 
 
 def kill(marker: str, part: str) -> None:
@@ -393,8 +402,7 @@ def swallow(loop: asyncio.AbstractEventLoop, terminal: int) -> None:
 def end_what_failed(marker: str) -> None:
     """After a failure, end everything that could disturb the next test."""
     if sys.exc_info()[0] is not None:
-        for left in marked(marker):
-            left.kill()
+        kill_all(marker)
 
 
 async def check_nothing_is_left(

@@ -16,7 +16,7 @@ import pytest
 
 from ccplay.model.commands import SetQdisc
 from ccplay.session.archive import read_recording
-from tests.lab.test_leaks import MARKER, marked
+from tests.lab.test_leaks import MARKER, commands, kill_all, marked
 from tests.lab.test_terminal import ENDS_S, SCENARIO
 from tests.lab.trust import physical
 from tests.terminals import ENTERS, LEAVES, OnTerminal, on_terminal, until
@@ -60,8 +60,8 @@ class User:
         """Return the process that draws: the child of the one that the shell waits for."""
         return next(
             each
-            for each in marked(self.marker)
-            if each.cmdline()[1:3] == ["-m", "ccplay"]
+            for each, argv in commands(self.marker)
+            if argv[1:3] == ["-m", "ccplay"]
             and "ccplay" in " ".join((each.parent() or each).cmdline())
             and each.parent() in list(marked(self.marker))
         )
@@ -71,8 +71,7 @@ class User:
 def user(tmp_path: Path) -> Iterator[User]:
     it = User(tmp_path, f"ccplay-{uuid.uuid4()}")
     yield it
-    for left in marked(it.marker):
-        left.kill()
+    kill_all(it.marker)
 
 
 def steps(shown: OnTerminal, *numbers: int) -> None:

@@ -1,5 +1,6 @@
 """A real session is shared, and watched on another terminal, from the beginning and from now."""
 
+import contextlib
 import os
 import subprocess
 import sys
@@ -7,9 +8,10 @@ import uuid
 from collections.abc import Iterator
 from pathlib import Path
 
+import psutil
 import pytest
 
-from tests.lab.test_leaks import MARKER, marked
+from tests.lab.test_leaks import MARKER, commands, kill_all, marked
 from tests.lab.test_terminal import ENDS_S, SCENARIO
 from tests.terminals import on_terminal, until
 
@@ -25,8 +27,7 @@ def environment(tmp_path: Path) -> Iterator[dict[str, str]]:
         "XDG_STATE_HOME": str(tmp_path),
         "XDG_CONFIG_HOME": str(tmp_path),
     }
-    for left in marked(marker):
-        left.kill()
+    kill_all(marker)
 
 
 @pytest.fixture
@@ -108,9 +109,10 @@ def test_a_run_whose_server_or_lab_is_killed_reports_it_and_leaves_no_socket(
         said = running.stderr
         assert said is not None
         until(lambda: b"step 0" in said.readline())
-        for each in marked(environment[MARKER]):
-            if module in each.cmdline():
-                each.kill()
+        for each, argv in list(commands(environment[MARKER])):
+            if module in argv:
+                with contextlib.suppress(psutil.NoSuchProcess):
+                    each.kill()
         out, rest = running.communicate()
         assert running.returncode == code, out + rest
         assert (b"has ended" in rest) if code == 0 else (b"error: the lab " in out)

@@ -25,7 +25,7 @@ from ccplay.session.archive import read_recording
 from ccplay.stream.sources import LabSource
 from ccplay.stream.wire import decode_event
 from ccplay.traffic.flow import StartFlow
-from tests.lab.test_leaks import MARKER, marked, victims
+from tests.lab.test_leaks import MARKER, commands, kill_all, marked, victims
 from tests.lab.trust import note, physical
 from tests.terminals import ENTERS, LEAVES, OnTerminal, on_terminal, until
 
@@ -95,15 +95,14 @@ class Run:
 
     def screen(self) -> psutil.Process:
         """Return the screen's process: the leader of its session, or the child of the leader."""
-        return next(p for p in marked(self.marker) if p.cmdline()[1:3] == ["-m", "ccplay"])
+        return next(p for p, argv in commands(self.marker) if argv[1:3] == ["-m", "ccplay"])
 
 
 @pytest.fixture
 def run(tmp_path: Path) -> Iterator[Run]:
     it = Run(tmp_path, f"ccplay-{uuid.uuid4()}")
     yield it
-    for left in marked(it.marker):
-        left.kill()
+    kill_all(it.marker)
 
 
 def nothing_is_left_of(run: Run) -> None:
