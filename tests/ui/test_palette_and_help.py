@@ -1,7 +1,7 @@
 """The palette and the help offer every command and key, and only those that are current."""
 
-import asyncio
 from collections.abc import Callable
+from functools import partial
 
 import pytest
 from rich.style import Style
@@ -24,7 +24,7 @@ from ccplay.ui.keys import GROUPS, MOST_ESSENTIALS, bindings_of, group_of, wordi
 from ccplay.ui.palette import Palette, entries, typed
 from tests.ui.hand_made import lab
 from tests.ui.stage import Stage
-from tests.ui.test_main import DEADLINE_S, until
+from tests.ui.test_main import until
 from tests.ui.view import said
 
 
@@ -105,13 +105,14 @@ async def run_in_palette(app: Stage, *queries: str) -> None:
     async with app.run_test() as pilot:
         for query in queries:
             await pilot.press("ctrl+p", *("space" if each == " " else each for each in query))
-            found = app.screen.query_one(CommandList)
-            last = query.rsplit(maxsplit=1)[-1]
-            async with asyncio.timeout(DEADLINE_S):
-                while not found.option_count or last not in str(found.options[0].prompt):
-                    await pilot.pause()
+            await until(pilot, partial(_is_first, app, query.rsplit(maxsplit=1)[-1]))
             await pilot.press("enter")
             await pilot.pause()
+
+
+def _is_first(app: Stage, word: str) -> bool:
+    options = app.screen.query_one(CommandList).options
+    return bool(options) and word in str(options[0].prompt)
 
 
 async def test_the_palette_sends() -> None:
@@ -162,9 +163,7 @@ async def test_what_was_typed_in_full_stands_first() -> None:
     async with app.run_test() as pilot:
         await pilot.press("ctrl+p", *"delay", "space", "5")
         found = app.screen.query_one(CommandList)
-        async with asyncio.timeout(DEADLINE_S):
-            while found.option_count != 2:
-                await pilot.pause()
+        await until(pilot, lambda: found.option_count == 2)
         shown = [str(each.prompt).splitlines()[0] for each in found.options]
         assert shown == ["delay: 5 ms", "delay: 50 ms"]
 
