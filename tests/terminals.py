@@ -1,5 +1,6 @@
 """Runs a program on its own terminal, which a test reads, stops reading, or closes."""
 
+import asyncio
 import contextlib
 import os
 import pty
@@ -127,6 +128,13 @@ def until(holds: Callable[[], object], within_s: float = PATIENCE_S) -> None:
     while not holds():
         assert time.monotonic() < deadline, f"not within {within_s} s"
         time.sleep(0.01)
+
+
+async def eventually(holds: Callable[[], object], within_s: float = PATIENCE_S) -> None:
+    """Wait until a condition holds, while other tasks run. Fails after ``within_s`` seconds."""
+    async with asyncio.timeout(within_s):
+        while not holds():  # noqa: ASYNC110 - nothing announces it
+            await asyncio.sleep(_LOOK_S)
 
 
 def pausing(within_s: float) -> Iterator[float]:

@@ -23,6 +23,7 @@ from ccplay.state.lab_state import LabState
 from ccplay.stream.sources import LabSource
 from ccplay.traffic.flow import StartFlow
 from tests.bench._figures import Spread, table
+from tests.terminals import eventually
 
 ROUNDS = 10
 BUILD = Build(
@@ -92,9 +93,9 @@ async def _swaps(path: Path, template: str) -> list[float]:
     state: LabState = session.state
     taken = []
     try:
-        await _until(lambda: state.phase == "ready")
+        await eventually(lambda: state.phase == "ready")
         session.send(StartFlow(flow="1", cc="benched"))
-        await _until(lambda: "1" in state.flows)
+        await eventually(lambda: "1" in state.flows)
         for number in range(ROUNDS):
             saved = time.time()
             # The increase is part of the code, so the object differs.
@@ -102,9 +103,9 @@ async def _swaps(path: Path, template: str) -> list[float]:
             # The comment is new, so the object can't come from the cache.
             source += f"/* {os.urandom(8).hex()} */\n"
             await asyncio.to_thread(path.write_text, source)
-            await _until(lambda number=number: _swapped(state) > number)
+            await eventually(lambda number=number: _swapped(state) > number)
             swap = [each.t for each in state.applied if _is_swap(each.command)][-1]
-            await _until(lambda swap=swap: notes.sweeps[-1] > swap)
+            await eventually(lambda swap=swap: notes.sweeps[-1] > swap)
             first = next(t for t in notes.sweeps if t > swap)
             taken.append(notes.began + first - saved)
     finally:
@@ -119,10 +120,3 @@ def _is_swap(command: object) -> bool:
 
 def _swapped(state: LabState) -> int:
     return sum(_is_swap(each.command) for each in state.applied)
-
-
-async def _until(condition: object, within_s: float = 30.0) -> None:
-    assert callable(condition)
-    async with asyncio.timeout(within_s):
-        while not condition():  # noqa: ASYNC110 - the state tells nobody
-            await asyncio.sleep(0.005)

@@ -3,7 +3,7 @@
 import asyncio
 import signal
 from asyncio.subprocess import Process
-from collections.abc import AsyncIterator, Callable
+from collections.abc import AsyncIterator
 from contextlib import asynccontextmanager
 from pathlib import Path
 from typing import Any
@@ -15,6 +15,7 @@ pytest.importorskip("distributed", reason="ccplay[cluster] is not installed")
 from tests.lab import stand_in
 from tests.lab.commands import progress
 from tests.lab.test_cluster import Cluster, clustered, outcome
+from tests.terminals import PATIENCE_S, eventually
 
 RUNS = 8
 SCENARIO = """
@@ -24,7 +25,6 @@ topology.kind = "linear"
 links.bottleneck = {{ rate = "5 Mbit/s", delay = "5 ms", queue = {{ kind = "pfifo", limit = 50 }} }}
 timeline = [{{ at = "0 s", do = "start-flow", cc = "reno" }}]
 """
-_PATIENCE_S = 60.0
 
 
 class Experiment:
@@ -44,7 +44,7 @@ class Experiment:
         where = (self.cluster.address, str(self.cluster.pair))
         more = {stand_in.LOG: str(self.log), stand_in.KERNEL: kernel}
         worker = await self.cluster.start("tests.lab.stand_in", *where, machine=machine, **more)
-        await self._until(lambda: f"{machine}: makes runs" in self._talk.read_text())
+        await eventually(lambda: f"{machine}: makes runs" in self._talk.read_text())
         return worker
 
     async def command(self, *words: str) -> Process:
@@ -52,7 +52,7 @@ class Experiment:
 
     async def said(self, *words: str) -> str:
         process = await self.command(*words)
-        async with asyncio.timeout(_PATIENCE_S):
+        async with asyncio.timeout(PATIENCE_S):
             _, talk = await process.communicate()
         assert process.returncode == 0, talk.decode()
         return talk.decode()
@@ -62,12 +62,7 @@ class Experiment:
         return sorted(int(line.split()[0]) for line in self.log.read_text().splitlines())
 
     async def until_completed(self, number: int) -> None:
-        await self._until(lambda: len(self.completed()) >= number)
-
-    async def _until(self, holds: Callable[[], bool]) -> None:
-        async with asyncio.timeout(_PATIENCE_S):
-            while not holds():  # noqa: ASYNC110 - other processes write what it reads
-                await asyncio.sleep(0.02)
+        await eventually(lambda: len(self.completed()) >= number)
 
 
 @asynccontextmanager

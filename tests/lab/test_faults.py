@@ -2,7 +2,6 @@
 
 import asyncio
 import signal
-from collections.abc import Callable
 from pathlib import Path
 
 import pytest
@@ -18,8 +17,7 @@ from ccplay.experiment.pool import Attempt, Pool, Worker
 from ccplay.experiment.trial import Handover, RunOutcome
 from ccplay.scenario.reading import parse
 from tests.lab.test_detached import RUNS, SCENARIO, Experiment, experiment
-
-_PATIENCE_S = 60.0
+from tests.terminals import PATIENCE_S, eventually
 
 
 @pytest.fixture(autouse=True)
@@ -52,7 +50,7 @@ class Hand:
         async def measure(attempt: Attempt, worker: Worker) -> RunOutcome:
             return await worker.execute(self.plan.order(attempt.run, attempt.number), None)
 
-        async with asyncio.timeout(_PATIENCE_S), self.workers:
+        async with asyncio.timeout(PATIENCE_S), self.workers:
             pool = Pool(
                 FixedSchedule(self.plan.runs()),
                 self.workers,
@@ -86,21 +84,15 @@ async def test_runs_outlast_a_network_that_is_away(tmp_path: Path) -> None:
         await made.worker("works")
         hand = Hand(made, 1.0)
         running = asyncio.create_task(hand.run())
-        await until(lambda: len(hand.results) == 1)
+        await eventually(lambda: len(hand.results) == 1)
         (worker,) = hand.workers.available()
         assert isinstance(worker, ClusterWorker)
         first = worker.kept | worker.running
-        await until(lambda: worker.running - first)
+        await eventually(lambda: worker.running - first)
         made.scheduler.send_signal(signal.SIGSTOP)
         await made.until_completed(2)
-        await until(lambda: any("no answer from" in line for line in hand.messages))
+        await eventually(lambda: any("no answer from" in line for line in hand.messages))
         made.scheduler.send_signal(signal.SIGCONT)
         await running
         assert made.completed() == [*range(1, RUNS + 1)]
     assert hand.repeats == [*range(1, RUNS + 1)]
-
-
-async def until(holds: Callable[[], object]) -> None:
-    async with asyncio.timeout(_PATIENCE_S):
-        while not holds():  # noqa: ASYNC110 - nothing announces it
-            await asyncio.sleep(0.02)

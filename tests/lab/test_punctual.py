@@ -7,7 +7,7 @@ import pty
 import signal
 import termios
 from asyncio.subprocess import Process
-from collections.abc import AsyncIterator, Callable
+from collections.abc import AsyncIterator
 from contextlib import asynccontextmanager
 from pathlib import Path
 from typing import Any
@@ -18,6 +18,7 @@ import pytest
 from ccplay.lab.delay_line import NAME
 from ccplay.session.archive import read_recording
 from tests.lab.commands import finish, progress, start
+from tests.terminals import eventually
 
 SCENARIO = """
 duration = "4 s"
@@ -46,11 +47,6 @@ async def running(path: Path, **streams: Any) -> AsyncIterator[Process]:
             await process.wait()
 
 
-async def until(condition: Callable[[], bool]) -> None:
-    while not condition():  # noqa: ASYNC110 - another process tells, by a file
-        await asyncio.sleep(0.02)
-
-
 async def test_a_run_continues_to_its_end_while_its_terminal_is_paused(tmp_path: Path) -> None:
     """Ctrl-S from the first output on; the result waits for Ctrl-Q, and is complete."""
     recording = tmp_path / "mine.ccplay"
@@ -69,14 +65,14 @@ async def test_a_run_continues_to_its_end_while_its_terminal_is_paused(tmp_path:
         async with running(tmp_path / "mine.toml", **both) as process:
             await first.wait()
             termios.tcflow(terminal, termios.TCOOFF)
-            await until(
+            await eventually(
                 lambda: recording.exists() and b'"event":"ended"' in recording.read_bytes()[-200:]
             )
             assert process.returncode is None
             assert b'"scenario"' not in b"".join(said)
             termios.tcflow(terminal, termios.TCOON)
             assert await process.wait() == 0
-            await until(lambda: b"".join(said).rstrip().endswith(b"}"))
+            await eventually(lambda: b"".join(said).rstrip().endswith(b"}"))
     finally:
         loop.remove_reader(person)
         os.close(person)

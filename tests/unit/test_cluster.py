@@ -1,5 +1,6 @@
 """What a cluster stands on: keys, packed runs, the spool, certificates and who is refused."""
 
+import asyncio
 import io
 import os
 import time
@@ -12,7 +13,7 @@ pytest.importorskip("distributed", reason="ccplay[cluster] is not installed")
 
 from ccplay.analysis.summary import summarise
 from ccplay.errors import LabError, RecordingError, UsageError
-from ccplay.experiment.cluster import scheduler, worker
+from ccplay.experiment.cluster import distribution, scheduler, worker
 from ccplay.experiment.cluster.worker import Spool, key_of, pack, unpack
 from ccplay.experiment.plan import plan_runs
 from ccplay.experiment.trial import RunOrder, RunOutcome
@@ -83,6 +84,19 @@ def test_a_packed_run_is_unpacked_with_its_recording(tmp_path: Path) -> None:
     for broken in (b"", b"\0\0\0\2{}", packed[:50], b"\xff" * 9):
         with pytest.raises(RecordingError, match="is not a finished run"):
             unpack(broken, io.BytesIO())
+
+
+async def test_a_cancelled_wait_for_a_run_ends_no_other_in_the_same_fetch() -> None:
+    fetch = asyncio.get_running_loop().create_future()
+
+    async def run() -> bytes:
+        return await fetch
+
+    waits = [asyncio.create_task(distribution._await_task(run())) for _ in range(2)]
+    await asyncio.sleep(0)
+    waits[0].cancel()
+    assert await waits[1] is None
+    assert waits[0].cancelled()
 
 
 def test_a_spool_keeps_runs_until_they_are_fetched(tmp_path: Path) -> None:

@@ -193,9 +193,10 @@ async def _await_task(asked: Any) -> bytes | None:
     except LabError:
         raise
     except asyncio.CancelledError:
-        if asked.cancelled():
-            return None
-        raise
+        # Dask fetches several results at a time: whoever cancels one wait ends the others.
+        if (own := asyncio.current_task()) and own.cancelling():
+            raise
+        return None
     except Exception as error:  # noqa: BLE001 - a task raises what it will
         if type(error).__module__.startswith("distributed") or isinstance(error, OSError):
             return None
