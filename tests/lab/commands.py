@@ -19,9 +19,11 @@ async def start(*words: object, **options: Any) -> Process:
 async def progress(process: Process, word: str) -> None:
     """Wait for a line of progress with a word."""
     assert process.stderr is not None
+    said, line = "", ""
     async with asyncio.timeout(_PATIENCE_S):
-        while word not in (line := (await process.stderr.readline()).decode()):
-            assert line, "it ended before its time"
+        while word not in line:
+            said, line = said + line, (await process.stderr.readline()).decode()
+            assert line, f"it ended before its time: {said[-500:]!r}"
 
 
 async def finish(process: Process) -> tuple[int | None, Any, str]:

@@ -223,4 +223,5 @@ async def test_what_was_asked_stays_when_the_session_is_over(stage: Stage, tab: 
     assert not await tab.evaluate(ENABLED)
     assert "stopped sharing" in await tab.until(SPOKEN)
     # A request for the past may have been under way.
-    assert not [each for each in tab.complaints if "/window?" not in each]
+    others = [each for each in tab.complaints if "/window?" not in each]
+    assert not others, others
