@@ -24,6 +24,7 @@ from ccplay.stream import wire
 from ccplay.traffic.flow import StartFlow
 from tests.lab.conftest import RunningLab, running
 from tests.lab.test_leaks import MARKER, drain, marked, nothing_left, read_until
+from tests.terminals import eventually
 
 RATE = 10_000_000
 
@@ -225,9 +226,7 @@ async def test_a_killed_lab_leaves_a_readable_file_and_no_process(
     await read_until(process.stdout, b"flow-started")
     reader = asyncio.create_task(drain(process.stdout))
     path = only_file(tmp_path)
-    async with asyncio.timeout(60):
-        while path.stat().st_size < 50_000:  # noqa: ASYNC110 - nobody tells of it
-            await asyncio.sleep(0.01)
+    await eventually(lambda: path.stat().st_size >= 50_000)
     if part == "unshare":
         process.kill()
     elif part == "lab":

@@ -26,7 +26,7 @@ from ccplay.traffic.ping import StartPing
 from ccplay.traffic.udp import StartUdp, Udp
 from tests.lab.conftest import RunningLab, all_arrived, forked, running
 from tests.lab.test_software import Seen, ask
-from tests.lab.trust import physical, real_time_sleeper
+from tests.lab.trust import physical, sleeper
 
 LINK, BACK = "r->h2", "r->h1"
 RATE = 10_000_000
@@ -94,7 +94,7 @@ async def test_packets_depart_at_the_opportunities(tmp_path: Path) -> None:
         await lab.run_for(1.5)
         lab.send(StartCapture(link=LINK, capture="c"))
         await lab.until(lambda state: state.captures)
-        with real_time_sleeper():
+        with sleeper():
             await lab.run_for(4.0)
         path = Path(lab.state.captures["c"].path)
         lab.send(StopCapture(capture="c"))

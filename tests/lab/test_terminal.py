@@ -27,7 +27,7 @@ from ccplay.stream.wire import decode_event
 from ccplay.traffic.flow import StartFlow
 from tests.lab.test_leaks import MARKER, commands, kill_all, marked, victims
 from tests.lab.trust import note, physical
-from tests.terminals import ENTERS, LEAVES, OnTerminal, on_terminal, until
+from tests.terminals import ENTERS, LEAVES, OnTerminal, eventually, on_terminal, until
 
 STEPS = 6
 SCENARIO = """
@@ -246,8 +246,7 @@ async def test_a_busy_lab_ends_at_once_though_nobody_reads_its_events() -> None:
                 source.send(StartFlow(flow="1", streams=64))
             if isinstance(event, Sweep) and event.tcp is not None and len(event.tcp.flow) >= 64:
                 break
-        while unread(source) < FULL:  # noqa: ASYNC110 - nobody tells of it
-            await asyncio.sleep(0.01)
+        await eventually(lambda: unread(source) >= FULL)
     began = time.monotonic()
     await asyncio.gather(events.aclose(), source.close())
     # It takes 0.3 s; who reads no more of what it says is kept waiting for the full ten.

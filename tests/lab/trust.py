@@ -2,7 +2,7 @@
 
 A bound on physics is no wider for it: a test that fails is only excused where a lab that ran in it
 did not keep time by its own judgement, and is skipped with that reason where none ever did. A test
-that judges a tail to the millisecond compares the machine's own tail, see ``real_time_sleeper``.
+that judges milliseconds compares how late the machine wakes a process, see ``sleeper``.
 Where tests run side by side, one that fails at last is tried again alone, see ``tests.__main__``.
 """
 
@@ -37,16 +37,16 @@ _noted: list[HealthResult] = []
 """Health of all labs that have ended since a test began."""
 
 _overslept: list[float] = []
-"""What each ``real_time_sleeper`` reported since a test began."""
+"""What each ``sleeper`` reported since a test began."""
 
 MOST_OVERSLEPT_MS = 0.5
-"""Largest lateness of a ``real_time_sleeper``, p99.5 in ms, beside which a test is judged: half of
+"""Largest lateness of a ``sleeper``, p99.5 in ms, beside which a test is judged: half of
 the time and half of the share that a test allows whose own p99 is held to 1 ms."""
 
 _SLEEPER = """
-import contextlib, os, select, time
+import contextlib, os, select, sys, time
 with contextlib.suppress(OSError):
-    os.sched_setscheduler(0, os.SCHED_FIFO, os.sched_param(1))
+    os.sched_setscheduler(0, getattr(os, sys.argv[1]), os.sched_param(sys.argv[1] == "SCHED_FIFO"))
 late, due = [], time.monotonic()
 while True:
     due += 0.001
@@ -65,15 +65,14 @@ def note(health: HealthResult) -> None:
 
 
 @contextmanager
-def real_time_sleeper() -> Iterator[None]:
+def sleeper(policy: str = "SCHED_FIFO") -> Iterator[None]:
     """Measure how late the machine wakes a process that does nothing else, in the same seconds.
 
-    It has the priority of those that hold packets. Steal of 2 %, a millisecond at a time, makes 1 %
-    of its wakes and of a queue's departures 0.8 ms late.
+    It has the priority of those that hold packets, or with ``SCHED_OTHER`` that of a lab. Steal of
+    2 %, a millisecond at a time, makes 1 % of its wakes and of a queue's departures 0.8 ms late.
     """
-    with subprocess.Popen(
-        [sys.executable, "-S", "-c", _SLEEPER], stdin=subprocess.PIPE, stdout=subprocess.PIPE
-    ) as process:
+    argv = [sys.executable, "-S", "-c", _SLEEPER, policy]
+    with subprocess.Popen(argv, stdin=subprocess.PIPE, stdout=subprocess.PIPE) as process:
         yield
         _overslept.append(float(process.communicate()[0]))
 
@@ -127,6 +126,6 @@ def _excused(left: int) -> Iterator[None]:
 def _give_up(test: Callable[..., Any]) -> None:
     reasons = dict.fromkeys(reason for each in filter(starved, _noted) for reason in each.reasons)
     if (late_ms := max(_overslept, default=0.0)) > MOST_OVERSLEPT_MS:
-        reasons[f"a real-time process that only sleeps was {late_ms:.1f} ms late (p99.5)"] = None
+        reasons[f"a process that only sleeps was {late_ms:.1f} ms late (p99.5)"] = None
     why = f"too busy a machine, {ATTEMPTS} times: {', '.join(reasons)}"
     pytest.skip(f"{test.__name__}: {why}")

@@ -36,7 +36,9 @@ async def settled(app: CcplayApp, pilot: Pilot[int]) -> None:
 
 
 def _is_placed(sheet: Sheet) -> bool:
-    return not sheet._layout_required and (sheet.width, sheet.height) == sheet.size
+    # One that was shown and is hidden again keeps the size in which it was drawn.
+    sized = not sheet.display or (sheet.width, sheet.height) == sheet.size
+    return sized and not sheet._layout_required
 
 
 def at(app: CcplayApp, t: float) -> Callable[[Pilot[int]], Awaitable[None]]:

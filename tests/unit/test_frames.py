@@ -5,7 +5,7 @@ import asyncio
 import fcntl
 import sys
 import termios
-from collections.abc import AsyncIterator, Callable
+from collections.abc import AsyncIterator
 from contextlib import asynccontextmanager
 
 import pytest
@@ -16,6 +16,7 @@ from ccplay.session.session import Session
 from ccplay.stream import sources, wire
 from ccplay.stream.sources import LabSource
 from tests.events import HELLO
+from tests.terminals import eventually
 
 ECHO = f"""
 import sys
@@ -35,15 +36,10 @@ async def playing(*, idle: bool = True) -> AsyncIterator[tuple[Session, LabSourc
     session = Session(lab, idle=lambda _: idle)
     running = asyncio.create_task(session.run())
     async with asyncio.timeout(60):
-        await until(lambda: session.state.ready_at is not None)
+        await eventually(lambda: session.state.ready_at is not None)
         yield session, lab
         await session.close()
         await asyncio.wait([running])
-
-
-async def until(condition: Callable[[], object]) -> None:
-    while not condition():  # noqa: ASYNC110 - the state tells no one
-        await asyncio.sleep(0.001)
 
 
 def waiting(lab: LabSource) -> int:
@@ -60,10 +56,10 @@ async def test_what_arrives_waits_for_the_next_frame(monkeypatch: pytest.MonkeyP
     async with playing() as (session, lab):
         await session.read_on()
         lab.send(Mark(text="read at once, as nothing was read since the last frame"))
-        await until(lambda: len(session.state.log) == 1)
+        await eventually(lambda: len(session.state.log) == 1)
         for count in (1, 2):
             lab.send(Mark(text="waits"))
-            await until(lambda: waiting(lab))
+            await eventually(lambda: waiting(lab))
             assert len(session.state.log) == count
             await session.read_on()
             # It is in the state when the frame is drawn.
@@ -76,7 +72,7 @@ async def test_without_frames_it_does_not_wait_for_ever(monkeypatch: pytest.Monk
         await session.read_on()
         for _ in range(5):
             lab.send(Mark(text="a"))
-        await until(lambda: len(session.state.log) == 5)
+        await eventually(lambda: len(session.state.log) == 5)
 
 
 async def test_nothing_waits_while_a_step_may_be_due(monkeypatch: pytest.MonkeyPatch) -> None:
@@ -85,7 +81,7 @@ async def test_nothing_waits_while_a_step_may_be_due(monkeypatch: pytest.MonkeyP
         await session.read_on()
         for count in range(5):
             lab.send(Mark(text="a"))
-            await until(lambda: len(session.state.log) > count)  # noqa: B023 - awaited here
+            await eventually(lambda: len(session.state.log) > count)  # noqa: B023 - awaited here
 
 
 async def test_a_lab_that_waits_to_be_read_ends_at_once(monkeypatch: pytest.MonkeyPatch) -> None:
@@ -93,7 +89,7 @@ async def test_a_lab_that_waits_to_be_read_ends_at_once(monkeypatch: pytest.Monk
     async with playing() as (session, lab):
         await session.read_on()
         lab.send(Mark(text="a"))
-        await until(lambda: len(session.state.log) == 1)
+        await eventually(lambda: len(session.state.log) == 1)
         lab.send(Mark(text="b"))
-        await until(lambda: waiting(lab))
+        await eventually(lambda: waiting(lab))
     assert session.done

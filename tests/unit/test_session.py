@@ -22,6 +22,7 @@ from ccplay.stream.sources import LabSource, ReplaySource, check_recording
 from ccplay.stream.wire import UnknownEvent
 from ccplay.traffic.flow import StartFlow
 from tests.events import HELLO
+from tests.terminals import eventually
 
 
 class Told:
@@ -237,8 +238,7 @@ async def test_a_lab_that_was_killed_is_not_waited_for_while_others_hold_its_pip
     session = Session(source)
     reading = asyncio.create_task(session.run())
     try:
-        while session.state.hello is None:  # noqa: ASYNC110 - nobody tells of it
-            await asyncio.sleep(0.01)
+        await eventually(lambda: session.state.hello)
         # From here on: a busy machine may take its time to start the lab.
         async with asyncio.timeout(10):
             await source.close()
