@@ -260,8 +260,10 @@ class Pool:
 
     @property
     def waiting(self) -> list[Case]:
-        """The cases of the runs waiting for a worker."""
-        return [attempt.run.case for attempt in self._to_repeat] + [run.case for run in self._ready]
+        """The cases of the runs waiting for a worker, or ended but not processed yet."""
+        ended = [attempt for task, (attempt, _) in self._running.items() if task.done()]
+        attempts = [*ended, *self._to_repeat]
+        return [attempt.run.case for attempt in attempts] + [run.case for run in self._ready]
 
     async def run(self, measure: Measure, done: Done) -> None:
         """Run until the schedule is done or ``stop`` is set; ``done`` receives each last attempt.

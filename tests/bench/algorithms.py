@@ -103,9 +103,9 @@ async def _swaps(path: Path, template: str) -> list[float]:
             # The comment is new, so the object can't come from the cache.
             source += f"/* {os.urandom(8).hex()} */\n"
             await asyncio.to_thread(path.write_text, source)
-            await eventually(lambda number=number: _swapped(state) > number)
+            await eventually(lambda: _swapped(state) > number)  # noqa: B023 - awaited here
             swap = [each.t for each in state.applied if _is_swap(each.command)][-1]
-            await eventually(lambda swap=swap: notes.sweeps[-1] > swap)
+            await eventually(lambda: notes.sweeps[-1] > swap)  # noqa: B023 - awaited here
             first = next(t for t in notes.sweeps if t > swap)
             taken.append(notes.began + first - saved)
     finally:

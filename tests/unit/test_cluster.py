@@ -87,7 +87,7 @@ def test_a_packed_run_is_unpacked_with_its_recording(tmp_path: Path) -> None:
 
 
 async def test_a_cancelled_wait_for_a_run_ends_no_other_in_the_same_fetch() -> None:
-    fetch = asyncio.get_running_loop().create_future()
+    fetch: asyncio.Future[bytes] = asyncio.get_running_loop().create_future()
 
     async def run() -> bytes:
         return await fetch

@@ -16,6 +16,7 @@ from ccplay.model.commands import Build
 from ccplay.state.lab_state import LabState
 from ccplay.stream.sources import Source
 from tests.events import folded, health
+from tests.terminals import eventually
 from tests.unit.test_schedules import scenario
 
 
@@ -48,9 +49,9 @@ class Hall:
         """Attempts made: case, number of the attempt, attempts then running."""
         self.kept: list[tuple[str, int, bool]] = []
         """Runs kept: case, number of the last attempt, whether it is trustworthy."""
-        schedule = FixedSchedule(plan_runs(scenario(*cases)))
+        self.plan, self.runs = FixedSchedule(plan_runs(scenario(*cases))), len(cases)
         self.workers = Workers(worker(jobs))
-        self.pool = Pool(schedule, self.workers, self.stop, ordered, report=self.messages.append)
+        self.pool = Pool(self.plan, self.workers, self.stop, ordered, report=self.messages.append)
         self._running = 0
 
     async def run(self, changes: Callable[[str, int], dict[str, float]]) -> None:
@@ -69,6 +70,8 @@ class Hall:
         def keep(attempt: Attempt, outcome: RunOutcome) -> None:
             trusted = outcome.result.health.trustworthy
             self.kept.append((attempt.run.case.name, attempt.number, trusted))
+            left = [*self.pool.waiting, *self.plan.remaining_cases()]
+            assert len(self.kept) + self._running + len(left) == self.runs
             assert len(attempt.failed) == attempt.number - 1
 
         await self.pool.run(measure, keep)
@@ -177,7 +180,6 @@ async def test_labs_that_run_side_by_side_start_one_after_the_other() -> None:
     hall, door = Hall(4, "abcd"), StartLimit(1)
     starting: list[str] = []
     running: list[str] = []
-    all_run = asyncio.Event()
 
     async def measure(attempt: Attempt, __: Worker) -> RunOutcome:
         name = attempt.run.case.name
@@ -188,9 +190,7 @@ async def test_labs_that_run_side_by_side_start_one_after_the_other() -> None:
             starting.remove(name)
             free_slot()
             running.append(name)
-            if len(running) == 4:
-                all_run.set()
-            await asyncio.wait_for(all_run.wait(), 60.0)
+            await eventually(lambda: len(running) == 4)
         return RunOutcome(result=result(name), whole=True)
 
     await hall.pool.run(measure, lambda *_: None)
