@@ -5,6 +5,7 @@ import contextlib
 from collections.abc import AsyncIterator, Callable, Sequence
 from contextlib import asynccontextmanager
 from pathlib import Path
+from typing import TypeVar
 
 import psutil
 import pytest
@@ -12,7 +13,7 @@ import pytest_asyncio
 
 from ccplay.analysis.trust import judge
 from ccplay.lab.netns import Namespace
-from ccplay.model.base import Command
+from ccplay.model.base import Command, StartTraffic
 from ccplay.model.commands import Build
 from ccplay.session import launch
 from ccplay.session.launch import WarmLabs
@@ -24,12 +25,27 @@ from ccplay.traffic import KINDS
 from ccplay.traffic.udp import Udp
 from tests.lab.trust import note
 
+Kind = TypeVar("Kind")
+
 _labs = WarmLabs()
 
 
 def forked(argv: Sequence[str], build: Build) -> LabSource:
     """Return a lab forked from this worker's warm process, which saves most of its start."""
     return LabSource(argv, build, start=_labs.start)
+
+
+class Events(list[object]):
+    """All events of a lab; also the sink that receives them."""
+
+    def put(self, event: object) -> None:
+        self.append(event)
+
+    def close(self) -> None:
+        pass
+
+    def of(self, kind: type[Kind]) -> list[Kind]:
+        return [each for each in self if isinstance(each, kind)]
 
 
 class RunningLab:
@@ -120,6 +136,9 @@ async def lab(shared_lab: RunningLab) -> AsyncIterator[RunningLab]:
     """
     yield shared_lab
     state = shared_lab.state
+    # Traffic that a test has begun and not waited for is known once its programs run.
+    begun = {each.command.name for each in state.applied if isinstance(each.command, StartTraffic)}
+    await shared_lab.until(lambda _: begun <= state.traffic.keys())
     running = [each for each in state.traffic.values() if each.ended is None]
     shared_lab.send(*(KINDS[each.kind].stopping(each.name) for each in running))
     await shared_lab.until(lambda _: all(each.ended is not None for each in running))

@@ -105,6 +105,8 @@ class Sample:
     acked: int
     lost: int
     qlen: int
+    own: dict[str, int]
+    """The algorithm's own variables, as far as it knows them."""
 
 
 @dataclass
@@ -140,6 +142,9 @@ class Ride:
                 acked=tcp.bytes_acked[row],
                 lost=tcp.total_retrans[row],
                 qlen=event.qdisc.qlen[at],
+                own={
+                    name: own for name, rows in event.own.items() if (own := rows[row]) is not None
+                },
             )
         )
 
@@ -177,6 +182,10 @@ class Ride:
             for before, after in pairwise(self.teeth())
             if after[0].ssthresh is not None
         ]
+
+    def at_cuts(self, variable: str) -> list[int]:
+        """Return the last value of an own variable before each of ``cuts``."""
+        return [before[-1].own[variable] for before, _ in pairwise(self.teeth())]
 
     def every_cut(self) -> list[float]:
         """Return the share of cwnd left at each entry into Recovery, from any state and size."""

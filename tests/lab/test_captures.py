@@ -22,7 +22,7 @@ from ccplay.session import launch
 from ccplay.state.lab_state import LabState
 from ccplay.stream import wire
 from ccplay.traffic.flow import StartFlow
-from tests.lab.conftest import RunningLab, running
+from tests.lab.conftest import Events, RunningLab, running
 from tests.lab.test_leaks import MARKER, drain, marked, nothing_left, read_until
 from tests.terminals import eventually
 
@@ -242,22 +242,13 @@ async def test_a_killed_lab_leaves_a_readable_file_and_no_process(
 
 async def test_captures_that_run_at_the_end_are_completed(tmp_path: Path) -> None:
     """An orderly end reports them just before its last event."""
-    ends: list[CaptureEnded] = []
-
-    class Ends:
-        def put(self, event: object) -> None:
-            if isinstance(event, CaptureEnded):
-                ends.append(event)
-
-        def close(self) -> None:
-            pass
-
+    events = Events()
     async with capturing(tmp_path) as lab:
-        lab.session.sinks.append(Ends())
+        lab.session.sinks.append(events)
         lab.send(StartCapture(), StartFlow(flow="1"))
         await lab.until(lambda state: "1" in state.flows)
         await lab.run_for(0.5)
-    (end,) = ends
+    (end,) = events.of(CaptureEnded)
     path = only_file(tmp_path)
     assert end.error is None
     assert end.bytes == path.stat().st_size

@@ -16,7 +16,7 @@ from ccplay.model.samples import Sweep
 from ccplay.model.values import LinkSetting, Qdisc
 from ccplay.session import launch
 from ccplay.traffic.udp import StartUdp, Udp
-from tests.lab.conftest import RunningLab, all_arrived, forked
+from tests.lab.conftest import Events, RunningLab, all_arrived, forked
 from tests.unit.custom.sources import FIFO, POP, PUSH, PUSH_LINE, instead
 
 pytestmark = pytest.mark.xdist_group("software")
@@ -24,35 +24,21 @@ pytestmark = pytest.mark.xdist_group("software")
 ROOMY = FIFO.replace("100 packets", "5000 packets")
 
 
-class Seen:
-    """Events in their order; also the sink that receives them."""
-
-    def __init__(self) -> None:
-        self.events: list[object] = []
-
-    def put(self, event: object) -> None:
-        self.events.append(event)
-
-    def close(self) -> None:
-        pass
+class Seen(Events):
+    """The events of a lab, and questions to them."""
 
     def texts(self, level: str) -> list[str]:
-        return [each.text for each in self.logs() if each.level == level]
-
-    def logs(self) -> Iterator[Log]:
-        return (each for each in self.events if isinstance(each, Log))
+        return [each.text for each in self.of(Log) if each.level == level]
 
     def renewed(self) -> list[Applied]:
-        return [each for each in self.events if isinstance(each, Applied) and each.renewed]
+        return [each for each in self.of(Applied) if each.renewed]
 
     def kinds(self) -> list[str]:
         """Return the kinds of queues in front of the link, in the order of their use."""
         found = [
             each.setting.qdisc.kind
-            for each in self.events
-            if isinstance(each, LinkChanged)
-            and each.link == "r->h2"
-            and each.setting.qdisc is not None
+            for each in self.of(LinkChanged)
+            if each.link == "r->h2" and each.setting.qdisc is not None
         ]
         return [kind for at, kind in enumerate(found) if not at or found[at - 1] != kind]
 
@@ -60,10 +46,8 @@ class Seen:
         return next(self.sweeps())
 
     def sweeps(self) -> Iterator[Sweep]:
-        """Yield sweeps with queues, the newest first."""
-        for each in reversed(self.events):
-            if isinstance(each, Sweep) and each.qdisc is not None:
-                yield each
+        """Return the sweeps with queues, the newest first."""
+        return (each for each in reversed(self.of(Sweep)) if each.qdisc is not None)
 
 
 @asynccontextmanager

@@ -11,7 +11,7 @@ from ccplay.state.lab_state import LabState
 from ccplay.traffic.flow import StartFlow
 from ccplay.traffic.ping import Ping, PingEnded, PingSample, StartPing
 from ccplay.traffic.udp import StartUdp, Udp
-from tests.lab.conftest import running
+from tests.lab.conftest import Events, running
 from tests.lab.test_traffic import end_of
 from tests.lab.trust import physical
 
@@ -76,40 +76,24 @@ async def test_each_hop_adds_its_delay_both_ways() -> None:
         assert times[len(times) // 2] <= 4 * hop + 940 + 5_000
 
 
-class Answers:
-    """A sink that records the lost pings."""
-
-    def __init__(self) -> None:
-        self.lost: list[int] = []
-        self.sent = 0
-
-    def put(self, event: object) -> None:
-        if isinstance(event, PingSample) and event.rtt_us is None:
-            self.lost.append(event.seq)
-        elif isinstance(event, PingEnded):
-            self.sent = event.sent
-
-    def close(self) -> None:
-        pass
-
-
 async def lost_pings(seed: int) -> list[int]:
     """Return which of 100 pings are lost on a link with 20 % loss."""
-    answers = Answers()
+    events = Events()
     build = Build(
         topology=Topology(kind="linear"),
         links={"r->h2": LinkSetting(loss=0.2, delay_us=2_000)},
         seed=seed,
     )
-    async with running(build, answers) as lab:
+    async with running(build, events) as lab:
         if _engine(lab.state) == "netem" and kernel() < (6, 7):
             pytest.skip("netem of this kernel takes no seed")
         # After the last one ping(8) waits for two round trips only, which may be too short for a
         # busy machine: what is said of ten more decides on the first hundred.
         lab.send(StartPing(count=110, interval_s=0.01))
         await lab.until(lambda state: "p1" in state.of(Ping) and state.of(Ping)["p1"].ended)
-    assert answers.sent == 110
-    return sorted(number for number in answers.lost if number <= 100)
+    assert [each.sent for each in events.of(PingEnded)] == [110]
+    lost = (each.seq for each in events.of(PingSample) if each.rtt_us is None)
+    return sorted(number for number in lost if number <= 100)
 
 
 def kernel() -> tuple[int, ...]:

@@ -17,7 +17,7 @@ from ccplay.state.lab_state import LabState
 from ccplay.traffic.download import Download, DownloadProgress, StartDownload
 from ccplay.traffic.flow import StartFlow, StopFlow
 from ccplay.traffic.ping import Ping, StartPing
-from tests.lab.conftest import SHARING, RunningLab, running
+from tests.lab.conftest import SHARING, Events, RunningLab, running
 from tests.lab.namespaced import call
 from tests.lab.trust import physical
 
@@ -47,10 +47,10 @@ async def end_of(lab: RunningLab, flow: str) -> None:
     await lab.until(lambda state: flow in state.flows and not state.flows[flow].running)
 
 
-def programs(*words: str) -> list[psutil.Process]:
+def programs(lab: RunningLab, *words: str) -> list[psutil.Process]:
     """Return the lab's programs whose command lines contain all the words."""
     found = []
-    for process in psutil.Process().children(recursive=True):
+    for process in psutil.Process(lab.source.pid).children(recursive=True):
         # One that has just been killed may still wait to be reaped, or be gone by now.
         with contextlib.suppress(psutil.NoSuchProcess):
             line = process.cmdline()
@@ -61,8 +61,8 @@ def programs(*words: str) -> list[psutil.Process]:
 
 async def kill(lab: RunningLab, *words: str) -> None:
     """Kill the only program with these words, once it has its final command line."""
-    await lab.until(lambda _: len(programs(*words)) == 1)
-    programs(*words)[0].send_signal(signal.SIGKILL)
+    await lab.until(lambda _: len(programs(lab, *words)) == 1)
+    programs(lab, *words)[0].send_signal(signal.SIGKILL)
 
 
 @SHARING
@@ -166,32 +166,19 @@ SIZE = 1_500_000
 is certain."""
 
 
-class Progress:
-    """A sink that records the progress of a download."""
-
-    def __init__(self) -> None:
-        self.bytes: list[int] = []
-
-    def put(self, event: object) -> None:
-        if isinstance(event, DownloadProgress):
-            self.bytes.append(event.bytes)
-
-    def close(self) -> None:
-        pass
-
-
 @physical
 async def test_a_download_is_sampled_and_told_of() -> None:
-    seen = Progress()
-    async with running(BUILD, seen) as lab:
+    events = Events()
+    async with running(BUILD, events) as lab:
         lab.send(StartDownload(bytes=SIZE, cc="reno"))
         await lab.until(lambda state: "w1" in state.of(Download) and state.of(Download)["w1"].ended)
         download = lab.state.of(Download)["w1"]
         assert download.error is None
         assert download.bytes == SIZE
-        assert seen.bytes
-        assert all(0 < each <= SIZE for each in seen.bytes)
-        assert seen.bytes == sorted(seen.bytes)
+        seen = [each.bytes for each in events.of(DownloadProgress)]
+        assert seen
+        assert all(0 < each <= SIZE for each in seen)
+        assert seen == sorted(seen)
         # Not faster than the link, and not slower than slow start explains, three times over.
         least = SIZE * 8 / RATE
         assert download.duration_s is not None
@@ -248,7 +235,8 @@ async def test_a_flow_leaves_no_rule_behind() -> None:
         sender, receiver = lab.namespace("s1"), lab.namespace("d1")
         with receiver.entered():
             taken = socket.create_server(("", SERVERS[4]))
-        lab.send(*(StartFlow(flow=name, l4s=True, bytes=limit) for name, limit in FLOWS))
+        lab.send(StartFlow(flow="a", l4s=True, bytes=20_000))
+        lab.send(*(StartFlow(flow=each, l4s=True) for each in "bcde"))
         await lab.until(lambda state: says(state, "Address already in use"))
         taken.close()
         await lab.until(lambda state: all(flow_is_open(state, each) for each in "bc"))
@@ -259,9 +247,6 @@ async def test_a_flow_leaves_no_rule_behind() -> None:
             await end_of(lab, each)
         lab.send(StopFlow(flow="d"))
         await lab.until(lambda _: not rules(sender))
-
-
-FLOWS = (("a", 20_000), ("b", None), ("c", None), ("d", None), ("e", None))
 
 
 @SHARING
