@@ -58,6 +58,7 @@ from ccplay.ui.view import View
 from tests.ui.hand_made import REASON, REMEDY, lab
 from tests.ui.stage import Opens, Stage, starts, written
 from tests.ui.synthetic import SyntheticSource, stream
+from tests.ui.test_snapshots import still
 
 STARTING = [starts(kind) for kind in TRAFFIC]
 FlowDialog, DownloadDialog, PingDialog, UdpDialog, ShortFlowsDialog, CallDialog = STARTING
@@ -504,12 +505,6 @@ def test_how_it_looks(snap_compare: Callable[..., bool], picture: Picture) -> No
     app = Stage(lab(full=picture.full), picture.dialog, theme=picture.theme, glyphs=picture.glyphs)
     for_good = {"press": picture.keys.split(), "terminal_size": picture.size}
     assert snap_compare(app, run_before=still, **for_good)
-
-
-async def still(pilot: Pilot[None]) -> None:
-    """Stop cursors from blinking, so that pictures do not depend on the time."""
-    for field in pilot.app.screen.query(Input):
-        field.cursor_blink = False
 
 
 async def test_enter_twice_at_once_asks_for_one_thing() -> None:

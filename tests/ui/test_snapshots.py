@@ -7,6 +7,7 @@ from typing import Any
 
 import pytest
 from textual.pilot import Pilot
+from textual.widgets import Input
 
 from ccplay.session.session import Session
 from ccplay.stream.sources import ReplaySource, Source
@@ -33,6 +34,13 @@ async def settled(app: CcplayApp, pilot: Pilot[int]) -> None:
         sheets = app.main.query(Sheet)
         while app.keys_wait or app._is_busy() or not all(map(_is_placed, sheets)):
             await pilot.pause(0.01)
+    await still(pilot)
+
+
+async def still(pilot: Pilot[Any]) -> None:
+    """Stop cursors from blinking, so that pictures do not depend on the time."""
+    for field in pilot.app.screen.query(Input):
+        field.cursor_blink = False
 
 
 def _is_placed(sheet: Sheet) -> bool:
