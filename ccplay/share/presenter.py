@@ -116,9 +116,12 @@ class Sharing:
                 self._write(frames.encode(view))
 
     def listen(self) -> None:
-        """Update ``watching``, ``votes`` and ``closed`` without waiting."""
+        """Update ``watching``, ``votes`` and ``closed``, and send what waits; wait for neither."""
         if self.closed:
             return
+        with contextlib.suppress(CcplayError):
+            # No event may follow that would send it.
+            self._push()
         try:
             data = self._feed.recv(1 << 16)
         except BlockingIOError:

@@ -210,7 +210,7 @@ def test_an_attack_ends_a_trial_with_one_line(
     place = "mine.py" if "exit code" in said else f"mine.py:{line}"
     assert str(mistake).startswith(f"{place}: {said}")
     assert "\n" not in str(mistake)
-    assert psutil.Process().children() == before
+    assert set(psutil.Process().children()) <= set(before)
 
 
 def test_a_trial_without_end_is_ended(monkeypatch: pytest.MonkeyPatch) -> None:

@@ -306,7 +306,7 @@ def _until_still(sharing: Sharing, t: float) -> None:
     deadline = time.monotonic() + DEADLINE_S
     while sharing._behind:
         assert time.monotonic() < deadline
-        sharing._push()
+        sharing.listen()
     sharing.put(Sweep(t=t))
 
 
