@@ -124,8 +124,9 @@ async def test_two_workers_make_the_runs_that_this_machine_makes(tmp_path: Path)
     assert _seeds(tmp_path / "there") == _seeds(tmp_path / "here") == [1, 2]
     (one,), (other,) = here["statistics"], there["statistics"]
     assert one["reported"] == other["reported"]
-    # Each measures the completion time of the flow that won its races, not always the same one.
-    assert len(one["figures"].keys() ^ other["figures"].keys()) <= 2
+    # Not in every race: the flow that does not win never completes, and shares may not converge.
+    seldom = {"flows.1.fct_s", "flows.2.fct_s", "converged_s"}
+    assert one["figures"].keys() ^ other["figures"].keys() <= seldom
     twice = [
         metric
         for metric in one["reported"]
