@@ -160,6 +160,9 @@ class Script:
         for moment, step in known:
             starts = together and started_by(step.command) is not None
             if moment > (horizon if starts else state.now):
+                if isinstance(step.command, Mark):
+                    # It changes nothing, so traffic may be prepared before it.
+                    continue
                 # No step may overtake an earlier one.
                 break
             due.append(DueStep(moment, step.command, step.place, together=starts))

@@ -110,15 +110,23 @@ def test_a_lab_that_prepares_nothing_is_asked_at_the_moment() -> None:
 
 def test_traffic_is_not_prepared_before_what_precedes_it_is_done() -> None:
     """A flow is not prepared before earlier steps, such as a change of its host's algorithm."""
+    change = SetLink(rate=1_000_000)
     steps = [
-        Step(4.9, Mark(text="a")),
+        Step(4.9, change),
         Step(5.0, StartFlow(flow="1"), number=1),
         Step(5.0, Mark(text="b"), number=2),
     ]
     script, state = Script(steps), started()
     assert commands(script, at(state, 14.8)) == []
-    assert commands(script, at(state, 14.9)) == [Mark(text="a"), StartFlow(flow="1")]
+    assert commands(script, at(state, 14.9)) == [change, StartFlow(flow="1")]
     assert commands(script, at(state, 15.0)) == [Mark(text="b")]
+
+
+def test_no_mark_keeps_traffic_from_being_prepared() -> None:
+    mark = Mark(text="a flow joins")
+    script, state = Script([Step(5.0, mark), Step(5.0, StartFlow(flow="1"), number=1)]), started()
+    assert commands(script, at(state, 14.0)) == [StartFlow(flow="1")]
+    assert commands(script, at(state, 15.0)) == [mark]
 
 
 def test_what_starts_with_the_network_is_in_the_first_command_and_not_asked_for_again() -> None:
@@ -156,8 +164,8 @@ def test_what_starts_shortly_after_is_in_the_first_command_with_its_moments() ->
         StartTogether(at=0.07, commands=[StartFlow(flow="1"), StartPing(ping="p")]),
     ]
     script, state = Script(steps), started(build=build)
-    assert commands(script, state) == []
-    assert script.waiting == (*later,)
+    assert commands(script, state) == [StartFlow(flow="4")]
+    assert script.waiting == (later[0],)
     # Later traffic can be prepared once the network is ready.
     assert Script([on_time]).prepare(Build()).soon == []
     # A lab whose build ignored ``soon`` is sent these commands.
