@@ -1,5 +1,5 @@
 /* SPDX-License-Identifier: MIT */
-/* greedy: takes what delay it finds: it grows by 8 segments an RTT, and a loss takes a tenth. */
+/* greedy: takes what delay it finds: it grows by 16 segments an RTT, and a loss takes a tenth. */
 #include "ccplay_cc.h"
 
 CONG_AVOID(sk, ack, acked)
@@ -13,7 +13,7 @@ CONG_AVOID(sk, ack, acked)
 		if (!acked)
 			return;
 	}
-	tcp_cong_avoid_ai(tp, max(tp->snd_cwnd / 8, 1U), acked);
+	tcp_cong_avoid_ai(tp, max(tp->snd_cwnd / 16, 1U), acked);
 }
 
 SSTHRESH(sk)
