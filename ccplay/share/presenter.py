@@ -82,7 +82,7 @@ class Sharing:
         self._feed.setblocking(False)
         self._waiting: deque[bytes] = deque()
         self._behind = 0
-        self._left_out: float | None = None
+        self._left_out: tuple[float, float] | None = None
         self.closed = False
         """Whether sharing has ended."""
         self._finished = False
@@ -96,18 +96,20 @@ class Sharing:
             return
         if isinstance(event, Sweep):
             if self._behind > MOST_BEHIND:
-                self._left_out = event.t if self._left_out is None else self._left_out
+                since, _ = self._left_out or (event.t, event.t)
+                self._left_out = since, event.t
                 self._push()
                 return
-            if self._left_out is not None:
-                self._write_gap(self._left_out, event.t)
+            self._write_gap()
         self._write(wire.encode(event))
 
-    def _write_gap(self, since: float, until: float) -> None:
-        text = f"not shared: {format_clock(since)} to {format_clock(until)}"
-        self._write(wire.encode(Sweep(t=since)))
-        self._write(wire.encode(Log(t=until, level="warning", text=text)))
-        self._left_out = None
+    def _write_gap(self) -> None:
+        """Report which moments were left out, if any were."""
+        if self._left_out is not None:
+            (since, until), self._left_out = self._left_out, None
+            text = f"not shared: {format_clock(since)} to {format_clock(until)}"
+            self._write(wire.encode(Sweep(t=since)))
+            self._write(wire.encode(Log(t=until, level="warning", text=text)))
 
     def show(self, view: Shown | Board | Over) -> None:
         """Send spectators the presenter's view, the page of a lesson, or why sharing ends."""
@@ -122,6 +124,8 @@ class Sharing:
         with contextlib.suppress(CcplayError):
             # No event may follow that would send it.
             self._push()
+            if self._behind <= MOST_BEHIND:
+                self._write_gap()
         try:
             data = self._feed.recv(1 << 16)
         except BlockingIOError:
@@ -147,6 +151,8 @@ class Sharing:
         """Stop sharing; spectators first receive the rest."""
         if self._finished:
             return
+        with contextlib.suppress(CcplayError):
+            self._write_gap()
         self._finished = self.closed = True
         self.watching = 0
         with contextlib.suppress(OSError):

@@ -288,8 +288,7 @@ def test_a_server_that_stands_still_costs_the_presenter_nothing() -> None:
         assert time.monotonic() - began < 10.0
         assert sharing._behind < 2 * MOST_BEHIND
         sharing._process.send_signal(signal.SIGCONT)
-        last = 10 + 30_000 / 50
-        _until_still(sharing, last)
+        _until_still(sharing)
         connection, _ = sockets.join(sockets.find("still").path, Wants.WHOLE)
         sharing.close()
         data = b"".join(iter(lambda: connection.recv(1 << 20), b""))
@@ -301,13 +300,13 @@ def test_a_server_that_stands_still_costs_the_presenter_nothing() -> None:
         sharing.close()
 
 
-def _until_still(sharing: Sharing, t: float) -> None:
-    """Wait until the server has received everything that waits; then send a sweep at ``t``."""
+def _until_still(sharing: Sharing) -> None:
+    """Wait until the server has received all that waits, and of what moments it misses."""
     deadline = time.monotonic() + DEADLINE_S
     while sharing._behind:
         assert time.monotonic() < deadline
         sharing.listen()
-    sharing.put(Sweep(t=t))
+    assert sharing._left_out is None
 
 
 def test_a_socket_is_its_owners_alone(folders: Path) -> None:
