@@ -208,10 +208,11 @@ class Ride:
         return (ends[-1] - ends[0]) / (len(ends) - 1)
 
     def growth(self, begin: float = 0.0, end: float = 1.0) -> float:
-        """Return the growth in segments per RTT in this part of each tooth: the median."""
-        return median(
-            gained(tooth[int(len(tooth) * begin) : int(len(tooth) * end)]) for tooth in self.teeth()
-        )
+        """Return the median growth in segments per RTT in this part of each tooth that is whole."""
+        # A burst of losses may end one at once, which hides its growth.
+        teeth = list(self.teeth())
+        whole = [each for each in teeth if 2 * len(each) >= max(map(len, teeth))]
+        return median(gained(each[int(len(each) * begin) : int(len(each) * end)]) for each in whole)
 
     def theory(self) -> Theory:
         """Return the theory for these samples."""
