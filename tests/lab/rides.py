@@ -209,7 +209,7 @@ class Ride:
 
     def growth(self, begin: float = 0.0, end: float = 1.0) -> float:
         """Return the median growth in segments per RTT in this part of each tooth that is whole."""
-        # A burst of losses may end one at once, which hides its growth.
+        # A burst of losses may end a tooth at once, which hides its growth.
         teeth = list(self.teeth())
         whole = [each for each in teeth if 2 * len(each) >= max(map(len, teeth))]
         return median(gained(each[int(len(each) * begin) : int(len(each) * end)]) for each in whole)

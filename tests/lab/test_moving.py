@@ -86,7 +86,7 @@ async def test_packets_depart_at_the_opportunities(tmp_path: Path) -> None:
     (tmp_path / "random.up").write_text("".join(f"{each}\n" for each in times))
     trace = delivery.load(Trace(rate="random.up"), tmp_path, {})
     argv = launch.lab_argv(captures=tmp_path)
-    # So many last for 0.7 s in which a busy machine lets iperf3 wait.
+    # 600 packets last for 0.7 s, longer than a busy machine lets iperf3 wait.
     async with running(build(trace, Qdisc(kind="pfifo", options={"limit": 600})), argv=argv) as lab:
         ready, hello = lab.state.ready_at, lab.state.hello
         assert hello is not None

@@ -301,7 +301,7 @@ def test_a_server_that_stands_still_costs_the_presenter_nothing() -> None:
 
 
 def _until_still(sharing: Sharing) -> None:
-    """Wait until the server has received all that waits, and of what moments it misses."""
+    """Wait until the server has received all that waits, also which moments it misses."""
     deadline = time.monotonic() + DEADLINE_S
     while sharing._behind:
         assert time.monotonic() < deadline
