@@ -15,6 +15,7 @@ from ccplay.ui.app import CcplayApp
 from ccplay.ui.cells import Sheet
 from ccplay.ui.plot_canvas import Canvas
 from ccplay.ui.preferences import Preferences
+from tests.terminals import PATIENCE_S
 from tests.ui.synthetic import SyntheticSource, stream
 
 SnapCompare = Callable[..., bool]
@@ -29,7 +30,7 @@ def app_on(source: Source, **options: Any) -> CcplayApp:
 
 async def settled(app: CcplayApp, pilot: Pilot[int]) -> None:
     """Wait until every key has had its effect, and every part its final position and size."""
-    async with asyncio.timeout(60):
+    async with asyncio.timeout(PATIENCE_S):
         await pilot.pause()
         sheets = app.main.query(Sheet)
         while app.keys_wait or app._is_busy() or not all(map(_is_placed, sheets)):
@@ -53,7 +54,7 @@ def at(app: CcplayApp, t: float) -> Callable[[Pilot[int]], Awaitable[None]]:
     """Return a function that moves the playhead to ``t`` once the recording is read."""
 
     async def seek(pilot: Pilot[int]) -> None:
-        async with asyncio.timeout(60):
+        async with asyncio.timeout(PATIENCE_S):
             while not (app.session.done and app.main.query("#top")):
                 await pilot.pause(0.01)
         # Parts get their heights once the network is known, and must be drawn with them.

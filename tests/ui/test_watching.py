@@ -27,8 +27,9 @@ from ccplay.stream.sinks import Recorder
 from ccplay.stream.sources import ReplaySource
 from ccplay.ui.app import CcplayApp
 from ccplay.ui.audience import Following, Presenting
+from tests.terminals import PATIENCE_S
 from tests.ui.synthetic import SyntheticSource, stream
-from tests.ui.test_main import DEADLINE_S, until
+from tests.ui.test_main import until
 from tests.ui.view import text_of
 
 RECORDING = Path(__file__).parent / "recordings" / "playground.ccplay"
@@ -302,7 +303,7 @@ def test_a_server_that_stands_still_costs_the_presenter_nothing() -> None:
 
 def _until_still(sharing: Sharing) -> None:
     """Wait until the server has received all that waits, also which moments it misses."""
-    deadline = time.monotonic() + DEADLINE_S
+    deadline = time.monotonic() + PATIENCE_S
     while sharing._behind:
         assert time.monotonic() < deadline
         sharing.listen()
@@ -355,7 +356,7 @@ def test_a_socket_that_sends_a_byte_at_a_time_delays_nobody(
 
     with contextlib.ExitStack() as stack:
         sharing = stack.enter_context(contextlib.closing(Sharing("zebra", "honest")))
-        monkeypatch.setattr(sockets, "_LIST_S", DEADLINE_S)
+        monkeypatch.setattr(sockets, "_LIST_S", PATIENCE_S)
         assert [each.name for each in sockets.list_shared()] == ["zebra"], "its server has started"
         monkeypatch.setattr(sockets, "_LIST_S", 1.0)
         for number in range(5):

@@ -15,6 +15,7 @@ from ccplay.stream.sinks import Recorder
 from ccplay.stream.sources import LabSource
 from ccplay.stream.wire import UnknownEvent
 from tests.events import HELLO
+from tests.terminals import PATIENCE_S
 
 GUEST = f"""
 import sys
@@ -27,9 +28,6 @@ sys.stdout.write({(wire.encode(HELLO) + wire.encode(Ended(t=1.0, reason="done"))
 """
 """Writes that it runs at the first command after build, and hello at the second."""
 
-DEADLINE_S = 60.0
-"""Generous: other tests may have the machine's cores at the same time."""
-
 
 def guest(monkeypatch: pytest.MonkeyPatch) -> LabSource:
     monkeypatch.setattr(sources, "_BEAT_S", 0.01)
@@ -40,7 +38,7 @@ async def test_each_stage_is_reported(monkeypatch: pytest.MonkeyPatch) -> None:
     lab = guest(monkeypatch)
     told: list[Event | UnknownEvent] = []
     steps: list[str] = []
-    async with asyncio.timeout(DEADLINE_S):
+    async with asyncio.timeout(PATIENCE_S):
         async for event in lab.events():
             told.append(event)
             if isinstance(event, Building) and (stage := event.step.partition(":")[0]) not in steps:
@@ -58,7 +56,7 @@ async def test_a_recording_begins_with_hello_all_the_same(
 ) -> None:
     lab, path = guest(monkeypatch), tmp_path / "a.ccplay"
     session = Session(lab, sinks=[Recorder(path)])
-    async with asyncio.timeout(DEADLINE_S):
+    async with asyncio.timeout(PATIENCE_S):
         running = asyncio.create_task(session.run())
         for stage in ("booting", "the lab is starting"):
             while session.state.building is None or stage not in session.state.building.step:  # noqa: ASYNC110 - the state tells no one

@@ -14,6 +14,7 @@ from ccplay.cli import main, options
 from ccplay.cli.screen import can_draw
 from ccplay.scenario.reading import load
 from tests.events import recorded
+from tests.terminals import PATIENCE_S
 from tests.ui.synthetic import stream
 
 
@@ -272,7 +273,7 @@ def test_an_interrupt_that_python_ignores_still_ends_the_command() -> None:
     )
     # Half of what it would sleep.
     done = subprocess.run(
-        [sys.executable, "-c", code], capture_output=True, timeout=30, check=False
+        [sys.executable, "-c", code], capture_output=True, timeout=PATIENCE_S, check=False
     )
 
     assert (done.returncode, done.stderr) == (130, b"")

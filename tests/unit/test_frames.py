@@ -16,7 +16,7 @@ from ccplay.session.session import Session
 from ccplay.stream import sources, wire
 from ccplay.stream.sources import LabSource
 from tests.events import HELLO
-from tests.terminals import eventually
+from tests.terminals import PATIENCE_S, eventually
 
 ECHO = f"""
 import sys
@@ -35,7 +35,7 @@ async def playing(*, idle: bool = True) -> AsyncIterator[tuple[Session, LabSourc
     lab = LabSource([sys.executable, "-c", ECHO], Build())
     session = Session(lab, idle=lambda _: idle)
     running = asyncio.create_task(session.run())
-    async with asyncio.timeout(60):
+    async with asyncio.timeout(PATIENCE_S):
         await eventually(lambda: session.state.ready_at is not None)
         yield session, lab
         await session.close()
