@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import asyncio
-from collections.abc import AsyncIterator, Iterator, Mapping, Sequence
+from collections.abc import AsyncIterator, Iterator, Sequence
 from contextlib import asynccontextmanager
 from dataclasses import dataclass, field, replace
 from itertools import pairwise
@@ -23,9 +23,7 @@ from ccplay.state.lab_state import LabState
 from ccplay.stream.wire import UnknownEvent
 from ccplay.traffic.connections import Flow
 from ccplay.traffic.flow import StartFlow, StopFlow
-from tests.lab import trust
 from tests.lab.conftest import RunningLab, forked
-from tests.lab.trust import note, starved
 
 PACKET_BITS = 1514 * 8
 """Length of a full packet on the wire in bits."""
@@ -356,66 +354,3 @@ async def _one(lab: RunningLab, riders: Riders, flow: str, leg: Leg, track: Trac
     lab.send(StopFlow(flow=flow))
     await lab.until(lambda state: state.flows[flow].ended, _STARTED_S)
     return taken
-
-
-Wanted: TypeAlias = Mapping[str, Leg]
-"""Rides by name."""
-
-
-async def rides(wanted: Wanted, at_once: int = 4) -> Ridden:
-    """Run several rides, some at a time, each in a lab of its own.
-
-    Rides for which the machine was too busy are repeated once with fewer at a time; not beside
-    other tests, because a test that fails there is tried again alone.
-    """
-    found = Ridden(wanted)
-    found.update(await _side_by_side(wanted, at_once))
-    if trust.side_by_side or at_once == 1:
-        return found
-    if again := {name: wanted[name] for name in found.starved()}:
-        found.update(await _side_by_side(again, max(1, at_once // 3)))
-    return found
-
-
-class Ridden(dict[str, Ride]):
-    """Rides by name; a test that uses one is judged by its lab's timekeeping, see ``physical``."""
-
-    def __init__(self, wanted: Wanted) -> None:
-        """Run one of ``wanted`` when it is first used, unless it was added before.
-
-        A ride for which the machine was too busy is repeated once.
-        """
-        super().__init__()
-        self._wanted = wanted
-
-    def __missing__(self, name: str) -> Ride:
-        self[name] = found = asyncio.run(ride(*self._wanted[name]))
-        if starved(found.health):
-            self[name] = found = asyncio.run(ride(*self._wanted[name]))
-        return found
-
-    def __getitem__(self, name: str) -> Ride:
-        ride = super().__getitem__(name)
-        note(ride.health)
-        return ride
-
-    def starved(self) -> list[str]:
-        """Names of the rides for which the machine was too busy."""
-        return [name for name, ride in self.items() if starved(ride.health)]
-
-
-async def _side_by_side(wanted: Wanted, at_once: int) -> dict[str, Ride]:
-    turn = asyncio.Semaphore(at_once)
-
-    async def one(cc: str, path: Path, seconds: float) -> Ride:
-        async with turn:
-            return await ride(cc, path, seconds)
-
-    # The longest first, or all would wait for one that was begun last.
-    names = sorted(wanted, key=lambda name: -wanted[name][2])
-    done = await asyncio.gather(*(one(*wanted[name]) for name in names), return_exceptions=True)
-    for each in done:
-        if isinstance(each, BaseException):
-            # Not before all labs have ended in order.
-            raise each
-    return {name: each for name, each in zip(names, done, strict=True) if isinstance(each, Ride)}

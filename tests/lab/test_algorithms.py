@@ -4,9 +4,9 @@ Where nothing else is said the path takes 16.5 packets, its queue 50: loss comes
 and one RTT is 20 to 80 ms. Bounds are wide: cwnd is read 100 times a second, a few segments late.
 """
 
-import asyncio
 from itertools import pairwise
 from statistics import fmean, median
+from typing import TypeAlias
 
 import pytest
 
@@ -16,9 +16,10 @@ from ccplay.model.commands import Build
 from ccplay.model.network import Topology
 from ccplay.model.series import Series
 from ccplay.traffic.flow import StartFlow
+from tests.lab import rides
 from tests.lab.conftest import running
-from tests.lab.rides import OPEN, Path, Ridden, Ride, gained, rides
-from tests.lab.trust import physical
+from tests.lab.rides import OPEN, Path, Ride, gained
+from tests.lab.trust import Measured, physical
 
 _missing = lack()
 pytestmark = [
@@ -63,6 +64,8 @@ WANTED = {
     "yeah.bpf, fast": ("yeah.bpf", SHALLOW, 14.0),
 }
 
+Ridden: TypeAlias = Measured[Ride]
+
 AT_ONCE = 4
 """Number of rides at a time."""
 
@@ -77,10 +80,11 @@ def ridden(request: pytest.FixtureRequest) -> Ridden:
     A few rides are run when a test first uses them. Four labs use a core: six were too much for two
     cores that run other labs too.
     """
-    here = [item for item in request.session.items if item.path == request.path]
-    if len(here) <= AT_ONCE:
-        return Ridden(WANTED)
-    return asyncio.run(rides(WANTED, AT_ONCE))
+    found = Measured(lambda name: rides.ride(*WANTED[name]), lambda each: each.health)
+    if len([item for item in request.session.items if item.path == request.path]) > AT_ONCE:
+        # The longest first, or all would wait for one that was begun last.
+        found.measure(sorted(WANTED, key=lambda name: -WANTED[name][2]), AT_ONCE)
+    return found
 
 
 def settled(ridden: Ridden, name: str) -> Ride:

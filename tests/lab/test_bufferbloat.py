@@ -1,7 +1,5 @@
 """The published bufferbloat lab, on this machine: its shape, held by what the physics allows."""
 
-import asyncio
-from collections.abc import Iterable
 from typing import Any
 
 import msgspec
@@ -9,7 +7,7 @@ import pytest
 
 from ccplay.analysis.trust import HealthResult
 from tests.lab.commands import run
-from tests.lab.trust import ATTEMPTS, note, physical, starved
+from tests.lab.trust import Measured, physical
 
 pytestmark = pytest.mark.xdist_group("bufferbloat")
 
@@ -25,18 +23,8 @@ def wait_ms(packets: float) -> float:
     return packets * FRAME_BITS / RATE_BPS * 1000
 
 
-class Measured(dict[str, Any]):
-    """Cases by name; a test that uses one is judged by its lab's timekeeping, see ``physical``."""
-
-    def __getitem__(self, name: str) -> Any:
-        note(self.health(name))
-        return super().__getitem__(name)
-
-    def health(self, name: str) -> HealthResult:
-        return msgspec.convert(super().__getitem__(name)["health"], HealthResult)
-
-
 async def measure(case: str) -> Any:
+    """Run a case by a command of its own: one command for all would repeat runs."""
     code, result, talk = await run("run", "bufferbloat", "--json", "--case", case)
     # The scenario's own expectations are not judged here: the tests know how busy the machine was.
     assert code in (0, 1), talk
@@ -44,24 +32,15 @@ async def measure(case: str) -> Any:
     return found
 
 
-async def run_all(cases: Iterable[str]) -> dict[str, Any]:
-    """Run each case by a command of its own, at the same time: one command would repeat runs."""
-    cases = tuple(cases)
-    return dict(zip(cases, await asyncio.gather(*map(measure, cases)), strict=True))
-
-
 @pytest.fixture(scope="module")
-def measured() -> Measured:
-    """Run each case, and again those for which the machine was too busy."""
-    found = Measured(asyncio.run(run_all(("idle", "reno, 100 packets", "reno, 20 packets"))))
-    for _ in range(ATTEMPTS - 1):
-        if again := [name for name in found if starved(found.health(name))]:
-            found |= asyncio.run(run_all(again))
+def measured() -> Measured[Any]:
+    found = Measured(measure, lambda case: msgspec.convert(case["health"], HealthResult))
+    found.measure(("idle", "reno, 100 packets", "reno, 20 packets"), 3)
     return found
 
 
 @physical
-def test_the_idle_rtt_is_the_links_own(measured: Measured) -> None:
+def test_the_idle_rtt_is_the_links_own(measured: Measured[Any]) -> None:
     """Without a queue only the delay counts; 1 ms is allowed for the stacks and the processes."""
     (ping,) = measured["idle"]["pings"]
     assert ping["lost"] == 0
@@ -70,7 +49,7 @@ def test_the_idle_rtt_is_the_links_own(measured: Measured) -> None:
 
 @pytest.mark.parametrize("limit", [20, 100])
 @physical
-def test_under_reno_the_rtt_is_what_the_queue_explains(measured: Measured, limit: int) -> None:
+def test_under_reno_the_rtt_is_what_the_queue_explains(measured: Measured[Any], limit: int) -> None:
     """Reno's sawtooth swings cwnd between half of (BDP + limit) and all of it.
 
     The queue holds cwnd less the BDP of 2.5 packets. The bounds allow for half a sawtooth below the
@@ -86,7 +65,7 @@ def test_under_reno_the_rtt_is_what_the_queue_explains(measured: Measured, limit
 
 @pytest.mark.parametrize("limit", [20, 100])
 @physical
-def test_the_queue_fills_to_its_limit_and_never_beyond(measured: Measured, limit: int) -> None:
+def test_the_queue_fills_to_its_limit_and_never_beyond(measured: Measured[Any], limit: int) -> None:
     queue = next(q for q in measured[f"reno, {limit} packets"]["queues"] if q["link"] == "r->h2")
     assert queue["qlen_max"] == limit
     assert queue["drops"] > 0
@@ -94,7 +73,7 @@ def test_the_queue_fills_to_its_limit_and_never_beyond(measured: Measured, limit
 
 @pytest.mark.parametrize("limit", [20, 100])
 @physical
-def test_reno_uses_the_link(measured: Measured, limit: int) -> None:
+def test_reno_uses_the_link(measured: Measured[Any], limit: int) -> None:
     """Goodput is what framing allows, less a tenth for the page and the pings beside it."""
     case = measured[f"reno, {limit} packets"]
     (flow,) = case["flows"]
@@ -104,7 +83,7 @@ def test_reno_uses_the_link(measured: Measured, limit: int) -> None:
 
 
 @physical
-def test_the_page_is_several_times_slower_behind_a_long_queue(measured: Measured) -> None:
+def test_the_page_is_several_times_slower_behind_a_long_queue(measured: Measured[Any]) -> None:
     """On an idle link it takes its bytes over the rate, and little more.
 
     Its 123 segments need a handshake and four rounds of slow start from 10 (RFC 6928): five round
@@ -120,7 +99,7 @@ def test_the_page_is_several_times_slower_behind_a_long_queue(measured: Measured
 
 
 @physical
-def test_the_short_queue_is_between_idle_and_long(measured: Measured) -> None:
+def test_the_short_queue_is_between_idle_and_long(measured: Measured[Any]) -> None:
     idle, long, short = (
         measured[name]["pings"][0]["p50_ms"]
         for name in ("idle", "reno, 100 packets", "reno, 20 packets")
@@ -129,6 +108,6 @@ def test_the_short_queue_is_between_idle_and_long(measured: Measured) -> None:
 
 
 @physical
-def test_the_emulation_was_trustworthy(measured: Measured) -> None:
+def test_the_emulation_was_trustworthy(measured: Measured[Any]) -> None:
     for name in measured:
         assert measured[name]["health"]["trustworthy"], measured[name]["health"]["reasons"]

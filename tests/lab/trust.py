@@ -3,15 +3,20 @@
 A bound on physics is no wider for it: a test that fails is only excused where a lab that ran in it
 did not keep time by its own judgement, and is skipped with that reason where none ever did. A test
 that judges milliseconds compares how late the machine wakes a process, see ``sleeper``.
-Where tests run side by side, one that fails at last is tried again alone, see ``tests.__main__``.
+Where tests run side by side, a further try waits until no other test of physics runs, see ``turn``;
+one that fails at last is tried again alone, see ``tests.__main__``.
 """
 
+import asyncio
 import functools
 import inspect
+import os
 import subprocess
 import sys
-from collections.abc import Callable, Iterator
-from contextlib import contextmanager
+from collections.abc import Callable, Coroutine, Iterator, Sequence
+from contextlib import ExitStack, contextmanager
+from fcntl import LOCK_EX, LOCK_SH, LOCK_UN, flock
+from pathlib import Path
 from statistics import StatisticsError
 from typing import Any, TypeVar, cast
 
@@ -31,7 +36,15 @@ side_by_side = False
 _TOO_FEW = (StatisticsError, ArithmeticError, LookupError)
 """What comes of a mean of nothing, and of the last one of none."""
 
+_GATE, _MACHINE = (os.open(path, os.O_RDONLY) for path in (__file__, Path(__file__).parent))
+"""Locks that the processes of all tests share, see flock(2). Only who holds the gate may wait for
+the machine, so that one who wants it alone does not wait for those who come later."""
+
+_alone: list[bool] = []
+"""For each turn of this process that has not ended whether it has the machine alone."""
+
 Test = TypeVar("Test", bound=Callable[..., Any])
+Result = TypeVar("Result")
 
 _noted: list[HealthResult] = []
 """Health of all labs that have ended since a test began."""
@@ -65,6 +78,60 @@ def note(health: HealthResult) -> None:
 
 
 @contextmanager
+def turn(*, alone: bool) -> Iterator[None]:
+    """Share the machine with other tests of physics, or wait for them and have it alone."""
+    flock(_GATE, LOCK_EX)
+    flock(_MACHINE, LOCK_EX if alone else LOCK_SH)
+    if not alone:
+        flock(_GATE, LOCK_UN)
+    _alone.append(alone)
+    try:
+        yield
+    finally:
+        _alone.pop()
+        flock(_MACHINE, LOCK_UN)
+        flock(_GATE, LOCK_UN)
+
+
+class Measured(dict[str, Result]):
+    """Results by name, each measured when a test first uses it, or before by ``measure``.
+
+    A test that uses one is judged by its lab's timekeeping, see ``physical``. One for which the
+    machine was too busy is measured again by a test that has the machine alone.
+    """
+
+    def __init__(
+        self,
+        one: Callable[[str], Coroutine[Any, Any, Result]],
+        health: Callable[[Result], HealthResult],
+    ) -> None:
+        super().__init__()
+        self._one, self._health = one, health
+
+    def measure(self, names: Sequence[str], at_once: int) -> None:
+        """Measure several in this order, some at a time."""
+        with turn(alone=False):
+            asyncio.run(self._measure(names, asyncio.Semaphore(at_once)))
+
+    async def _measure(self, names: Sequence[str], turns: asyncio.Semaphore) -> None:
+        async def one(name: str) -> None:
+            async with turns:
+                self[name] = await self._one(name)
+
+        tasks = [asyncio.create_task(one(name)) for name in names]
+        # An error is raised only once all labs have ended in order.
+        await asyncio.wait(tasks)
+        await asyncio.gather(*tasks)
+
+    def __getitem__(self, name: str) -> Result:
+        if name not in self or (any(_alone) and starved(self._health(super().__getitem__(name)))):
+            self[name] = asyncio.run(self._one(name))
+        found = super().__getitem__(name)
+        note(self._health(found))
+        return found
+
+
+@contextmanager
 def sleeper(policy: str = "SCHED_FIFO") -> Iterator[None]:
     """Measure how late the machine wakes a process that does nothing else, in the same seconds.
 
@@ -93,7 +160,9 @@ def physical(test: Test) -> Test:
     @functools.wraps(test)
     async def tried(*args: Any, **named: Any) -> None:
         for left in reversed(range(ATTEMPTS)):
-            with _excused(left):
+            with _excused(left), ExitStack() as stack:
+                # In a thread, so that a lab that tests share is read on.
+                await asyncio.to_thread(stack.enter_context, turn(alone=left < ATTEMPTS - 1))
                 await test(*args, **named)
                 return
         _give_up(test)
@@ -101,7 +170,7 @@ def physical(test: Test) -> Test:
     @functools.wraps(test)
     def tried_at_once(*args: Any, **named: Any) -> None:
         for left in reversed(range(ATTEMPTS)):
-            with _excused(left):
+            with _excused(left), turn(alone=left < ATTEMPTS - 1):
                 test(*args, **named)
                 return
         _give_up(test)

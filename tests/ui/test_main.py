@@ -63,7 +63,7 @@ async def playing(
         yield app, pilot
 
 
-async def until(pilot: Pilot[Any], condition: Callable[[], bool]) -> None:
+async def until(pilot: Pilot[Any], condition: Callable[[], object]) -> None:
     """Wait until a condition holds. Fails after ``PATIENCE_S``.
 
     It looks less often the longer it waits: a look may render the whole screen.

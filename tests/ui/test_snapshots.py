@@ -1,6 +1,5 @@
 """The screen equals its snapshots at fixed moments of a recording."""
 
-import asyncio
 from collections.abc import Awaitable, Callable
 from pathlib import Path
 from typing import Any
@@ -15,8 +14,8 @@ from ccplay.ui.app import CcplayApp
 from ccplay.ui.cells import Sheet
 from ccplay.ui.plot_canvas import Canvas
 from ccplay.ui.preferences import Preferences
-from tests.terminals import PATIENCE_S
 from tests.ui.synthetic import SyntheticSource, stream
+from tests.ui.test_main import until
 
 SnapCompare = Callable[..., bool]
 RECORDING = Path(__file__).parent / "recordings" / "playground.ccplay"
@@ -30,11 +29,9 @@ def app_on(source: Source, **options: Any) -> CcplayApp:
 
 async def settled(app: CcplayApp, pilot: Pilot[int]) -> None:
     """Wait until every key has had its effect, and every part its final position and size."""
-    async with asyncio.timeout(PATIENCE_S):
-        await pilot.pause()
-        sheets = app.main.query(Sheet)
-        while app.keys_wait or app._is_busy() or not all(map(_is_placed, sheets)):
-            await pilot.pause(0.01)
+    await pilot.pause()
+    sheets = app.main.query(Sheet)
+    await until(pilot, lambda: not (app.keys_wait or app._is_busy() or any(map(_moves, sheets))))
     await still(pilot)
 
 
@@ -44,19 +41,17 @@ async def still(pilot: Pilot[Any]) -> None:
         field.cursor_blink = False
 
 
-def _is_placed(sheet: Sheet) -> bool:
+def _moves(sheet: Sheet) -> bool:
     # One that was shown and is hidden again keeps the size in which it was drawn.
     sized = not sheet.display or (sheet.width, sheet.height) == sheet.size
-    return sized and not sheet._layout_required
+    return sheet._layout_required or not sized
 
 
 def at(app: CcplayApp, t: float) -> Callable[[Pilot[int]], Awaitable[None]]:
     """Return a function that moves the playhead to ``t`` once the recording is read."""
 
     async def seek(pilot: Pilot[int]) -> None:
-        async with asyncio.timeout(PATIENCE_S):
-            while not (app.session.done and app.main.query("#top")):
-                await pilot.pause(0.01)
+        await until(pilot, lambda: app.session.done and app.main.query("#top"))
         # Parts get their heights once the network is known, and must be drawn with them.
         app.main.draw()
         await pilot.pause(0.3)

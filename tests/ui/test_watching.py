@@ -285,8 +285,8 @@ def test_a_server_that_stands_still_costs_the_presenter_nothing() -> None:
         began = time.monotonic()
         for number in range(30_000):
             sharing.put(Sweep(t=10 + number / 50, tcp=sweep.tcp, qdisc=sweep.qdisc))
-        # Each takes about 10 us on an idle machine; any wait for the server would exceed the bound.
-        assert time.monotonic() - began < 10.0
+        # Each takes about 10 us; a wait of 10 ms for the server each time would exceed the bound.
+        assert time.monotonic() - began < PATIENCE_S
         assert sharing._behind < 2 * MOST_BEHIND
         sharing._process.send_signal(signal.SIGCONT)
         _until_still(sharing)
@@ -358,7 +358,7 @@ def test_a_socket_that_sends_a_byte_at_a_time_delays_nobody(
         sharing = stack.enter_context(contextlib.closing(Sharing("zebra", "honest")))
         monkeypatch.setattr(sockets, "_LIST_S", PATIENCE_S)
         assert [each.name for each in sockets.list_shared()] == ["zebra"], "its server has started"
-        monkeypatch.setattr(sockets, "_LIST_S", 1.0)
+        monkeypatch.setattr(sockets, "_LIST_S", 4.0)
         for number in range(5):
             listener = stack.enter_context(socket.socket(socket.AF_UNIX))
             listener.bind(str(sharing.path.parent / f"{number}.share"))
@@ -366,8 +366,8 @@ def test_a_socket_that_sends_a_byte_at_a_time_delays_nobody(
             threading.Thread(target=drip, args=(listener,), daemon=True).start()
         began = time.monotonic()
         assert [each.name for each in sockets.list_shared()] == ["zebra"]
-        # One after the other would take five seconds, and without a deadline for all bytes hours.
-        assert time.monotonic() - began < 4.0
+        # One after the other would take 20 s, and without a deadline for all bytes hours.
+        assert time.monotonic() - began < 16.0
         over.set()
 
 

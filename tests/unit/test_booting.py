@@ -15,7 +15,7 @@ from ccplay.stream.sinks import Recorder
 from ccplay.stream.sources import LabSource
 from ccplay.stream.wire import UnknownEvent
 from tests.events import HELLO
-from tests.terminals import PATIENCE_S
+from tests.terminals import PATIENCE_S, eventually
 
 GUEST = f"""
 import sys
@@ -56,13 +56,11 @@ async def test_a_recording_begins_with_hello_all_the_same(
 ) -> None:
     lab, path = guest(monkeypatch), tmp_path / "a.ccplay"
     session = Session(lab, sinks=[Recorder(path)])
-    async with asyncio.timeout(PATIENCE_S):
-        running = asyncio.create_task(session.run())
-        for stage in ("booting", "the lab is starting"):
-            while session.state.building is None or stage not in session.state.building.step:  # noqa: ASYNC110 - the state tells no one
-                await asyncio.sleep(0.001)
-            assert session.state.phase == "starting"
-            session.send(Mark(text="go on"))
-        await running
+    running = asyncio.create_task(session.run())
+    for stage in ("booting", "the lab is starting"):
+        await eventually(lambda: (now := session.state.building) and stage in now.step)  # noqa: B023
+        assert session.state.phase == "starting"
+        session.send(Mark(text="go on"))
+    await running
     assert session.state.phase == "ended"
     assert path.read_bytes().startswith(b'{"event":"hello"')

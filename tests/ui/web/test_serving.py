@@ -227,7 +227,7 @@ async def test_browsers_vote_each_once_and_are_each_counted(stage: Stage) -> Non
     await presented(stage, lambda it: it.watching == 0)
 
 
-async def presented(stage: Stage, done: Callable[[Sharing], bool]) -> None:
+async def presented(stage: Stage, done: Callable[[Sharing], object]) -> None:
     """Wait until a condition holds for the presenter's sharing."""
     async with asyncio.timeout(PATIENCE_S):
         while not done(stage.sharing):

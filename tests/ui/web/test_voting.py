@@ -13,6 +13,7 @@ from ccplay.share.web import feed
 from tests.terminals import PATIENCE_S
 from tests.ui.web.chromium import Tab, needs_chromium, new_tab
 from tests.ui.web.conftest import Stage
+from tests.ui.web.test_serving import presented
 
 pytestmark = [needs_chromium, pytest.mark.xdist_group("chromium")]
 
@@ -68,10 +69,8 @@ async def tab(stage: Stage, browser: str) -> AsyncIterator[Tab]:
 
 async def voted(stage: Stage, question: int, counts: tuple[int, ...]) -> Votes:
     """Wait until the presenter has these counts of votes; return the votes."""
-    async with asyncio.timeout(PATIENCE_S):
-        while stage.sharing.votes is None or stage.sharing.votes.counts != counts:
-            stage.sharing.listen()
-            await asyncio.sleep(0.02)
+    await presented(stage, lambda sharing: sharing.votes and sharing.votes.counts == counts)
+    assert stage.sharing.votes is not None
     assert stage.sharing.votes.question == question
     return stage.sharing.votes
 
