@@ -167,11 +167,9 @@ async def test_traffic_takes_the_path_that_a_command_chooses() -> None:
         assert (queues["leaf1->spine1"].series["bytes"].newest or 0) < 50_000
 
         lab.send(SetPath(traffic="1"))
-        await lab.until(lambda _: len(flow.paths) == 2)
+        done = SetPath(traffic="1", via=["leaf1", "spine1", "leaf2"])
+        await lab.until(lambda s: len(flow.paths) == 2 and s.applied[-1].command == done)
         assert nodes_of(flow.paths[-1])[2] == "spine1"
-        done = lab.state.applied[-1].command
-        assert isinstance(done, SetPath)
-        assert done.via == ["leaf1", "spine1", "leaf2"]
         before = queues["leaf1->spine1"].series["bytes"].newest or 0
         await lab.until(
             lambda _: (queues["leaf1->spine1"].series["bytes"].newest or 0) > before + 500_000

@@ -1,15 +1,34 @@
 """Screens wait for a CPU as long as it takes: while labs run, tests of screens may get none."""
 
+import asyncio
+from contextlib import suppress
+from typing import Any
+
 import pytest
-from textual.pilot import Pilot
+from textual.pilot import Pilot, WaitForScreenTimeout
 
 from ccplay.ui import help as keys_in_turn
+from ccplay.ui.help import OrderlyApp
 from tests.terminals import PATIENCE_S
 
 
 @pytest.fixture(autouse=True)
 def patient(monkeypatch: pytest.MonkeyPatch) -> None:
-    """Let Textual, and keys that wait for the keys before them, wait for ``PATIENCE_S``."""
-    monkeypatch.setattr(Pilot._wait_for_screen, "__defaults__", (PATIENCE_S,))
+    """Let a key wait for long for the one before it, and the pilot for all that keys cause."""
     for name in ("_PATIENCE_S", "_LATEST_S"):
         monkeypatch.setattr(keys_in_turn, name, PATIENCE_S)
+    wait, is_busy = Pilot._wait_for_screen, OrderlyApp._is_busy
+
+    async def wait_for_keys(pilot: Pilot[Any]) -> bool:
+        async with asyncio.timeout(PATIENCE_S):
+            while True:
+                # A widget that was removed meanwhile does not answer: ask again those that remain.
+                with suppress(WaitForScreenTimeout):
+                    done, app = await wait(pilot, 5.0), pilot.app
+                    if not (done and isinstance(app, OrderlyApp) and app.is_running):
+                        return done
+                    if not (app.keys_wait or is_busy(app)):
+                        return True
+                await asyncio.sleep(0)
+
+    monkeypatch.setattr(Pilot, "_wait_for_screen", wait_for_keys)

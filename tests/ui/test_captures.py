@@ -52,7 +52,6 @@ async def test_the_dialog_asks_for_link_and_bounds(keys: str, expected: Command 
     app = Stage(lab(), CaptureDialog)
     async with app.run_test(size=(80, 24)) as pilot:
         await pilot.press(*keys.split())
-        await pilot.pause()
         assert app.answers == ([expected] if expected else [])
 
 

@@ -46,7 +46,6 @@ async def test_it_is_chosen_with_its_parameters_like_any_other() -> None:
     async with app.run_test() as pilot:
         assert app.screen.query_one(Menu).items[0].key == "mine"
         await pilot.press("1", "tab", "tab", "2", "0", "m", "s", "enter")
-        await pilot.pause()
         expected = Qdisc(kind="mine", options={"target": 20_000})
         assert app.answers == [SetQdisc(qdisc=expected)]
 

@@ -98,7 +98,6 @@ async def answers(dialog: Opens, keys: str, **of: Any) -> list[Command | None]:
     async with staged(**of) as (app, pilot):
         await opened(app, pilot, dialog)
         await pilot.press(*keys.split())
-        await pilot.pause()
         return app.answers
 
 
@@ -189,7 +188,6 @@ async def test_keys_make_a_command() -> None:
         for dialog, keys, expected in cases:
             await opened(app, pilot, dialog)
             await pilot.press(*keys.split())
-            await pilot.pause()
             assert app.answers == [expected], (dialog.__name__, keys)
 
 
@@ -261,7 +259,6 @@ async def test_escape_leaves_every_dialog() -> None:
         for dialog in DIALOGS:
             await opened(app, pilot, dialog)
             await pilot.press("escape")
-            await pilot.pause()
             assert app.answers == [None], dialog.__name__
             assert app.screen is app.backdrop
 
@@ -274,7 +271,6 @@ async def test_what_the_kernel_lacks_is_listed_and_refused_with_the_remedy() -> 
         assert [item.label for item in menu.items][:3] == ["reno", "cubic", "bbr"]
         assert "vegas" in [item.label for item in menu.items if item.missing]
         await pilot.press("v", "enter")
-        await pilot.pause()
         assert app.answers == []
         complaint = app.screen.query_one("#complaint")
         assert complaint.display
@@ -300,7 +296,6 @@ async def test_bad_input_reports_why_and_stays() -> None:
         assert field.input.value == "xy"
         assert field.reason == '"xy" is not a rate such as "10 Mbit/s"'
         await pilot.press("end", "backspace", "backspace", "2", "M", "b", "i", "t", "enter")
-        await pilot.pause()
         assert app.answers == [SetLink(rate=2_000_000)]
 
 
@@ -345,7 +340,6 @@ async def test_every_bad_value_has_its_reason() -> None:
                     await pilot.pause()
                 else:
                     await pilot.press(key)
-            await pilot.pause()
             assert app.answers == []
             assert [each.reason for each in screen.query(TextField) if each.reason] == [reason]
 
@@ -354,7 +348,6 @@ async def test_the_tc_line_follows_what_is_typed_and_is_copied() -> None:
     app = Stage(lab(), QueueDialog)
     async with app.run_test() as pilot:
         await pilot.press("tab", "2", "0")
-        await pilot.pause()
         line = str(app.screen.query_one(".tc", Static).content)
         assert line.startswith("tc qdisc replace dev r1-eth")
         assert "pfifo limit 20" in line
@@ -409,10 +402,7 @@ async def test_every_key_counts_where_it_was_pressed(
             app.open(dialog)
         for key in keys.split():
             app.post_message(Key(key, key if len(key) == 1 else None))
-        for _ in range(100):  # rounds of messages; some ten are enough
-            if app.answers:
-                break
-            await pilot.pause()
+        await pilot.pause()
         assert app.answers == [expected]
 
 
@@ -420,7 +410,6 @@ async def test_the_selected_flow_is_the_one_that_switches() -> None:
     app = Stage(lab(flows=2), CongestionDialog, selected_flow="2")
     async with app.run_test() as pilot:
         await pilot.press("1", "enter")
-        await pilot.pause()
         assert app.answers == [SetCongestionControl(cc="reno", flow="2")]
 
 
@@ -428,7 +417,6 @@ async def test_a_host_does_not_talk_to_itself() -> None:
     app = Stage(lab(), PingDialog)
     async with app.run_test() as pilot:
         await pilot.press("tab", "left", "left", "enter")
-        await pilot.pause()
         assert app.answers == []
         assert "s1 can't send to itself" in str(app.screen.query_one("#complaint").render())
 
@@ -438,7 +426,6 @@ async def test_a_link_that_was_never_set_is_described_as_doing_nothing() -> None
     app = Stage(lab(full=True), LinkDialog)
     async with app.run_test() as pilot:
         await pilot.press("up", "right", "right")
-        await pilot.pause()
         said = [field.input.value for field in app.screen.query(TextField)]
         assert said == ["unlimited", *["none"] * 4, "no", "uniform", *["none"] * 5]
 
@@ -581,21 +568,14 @@ async def entered(
     app.push_screen(dialog, app.answers.append)
     for message in keys_of(keys):
         if not at_once:
-            await settled(app, pilot)
+            await pilot.pause()
         app.post_message(message)
-    await settled(app, pilot)
+    await pilot.pause()
     found = [[*app.answers], *contents(app.screen)]
     while app.screen is not app.backdrop:
         app.pop_screen()
-        await settled(app, pilot)
-    return found
-
-
-async def settled(app: Stage, pilot: Pilot[None]) -> None:
-    """Wait until every key has had its effect."""
-    await pilot.pause()
-    while app.keys_wait or app._is_busy():
         await pilot.pause()
+    return found
 
 
 TAB, DOWN, RIGHT, BACKSPACE = "\t", "\x1b[B", "\x1b[C", "\x7f"
@@ -657,8 +637,7 @@ async def test_a_screen_that_is_never_done_takes_keys_that_have_waited(
             key = Key("up", None)
             key.time = 0.0
             app.post_message(key)
-        while not looks or app.keys_wait:
-            await pilot.pause()
+        await pilot.pause()
         assert 0.3 < looks[-1] - looks[0] < 1, "else 40 keys would take 20 s"
 
 

@@ -176,7 +176,6 @@ async def test_another_network_is_asked_for_and_left_for() -> None:
         form.numbers["spines"].input.value = "4"
         form.numbers["hosts"].input.value = "99"
         await pilot.press("enter")
-        await pilot.pause()
         assert app.screen is dialog
         assert app.wanted is None
         form.numbers["hosts"].input.value = "2"
@@ -207,5 +206,4 @@ async def test_what_is_recorded_nowhere_is_asked_about_before_another_network() 
 async def test_a_replay_has_no_lab_to_replace() -> None:
     async with playing(live()) as (app, pilot):
         await pilot.press("ctrl+n")
-        await pilot.pause()
         assert app.screen is app.main

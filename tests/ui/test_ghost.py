@@ -234,7 +234,6 @@ async def test_the_reason_why_a_path_is_no_recording_is_reported(
         dialog = await open_dialog(app, pilot)
         dialog.query_one(Input).value = typed
         await pilot.press("tab", "enter")
-        await pilot.pause()
         assert app.screen is dialog
         assert said in str(dialog.query_one(TextField).render())
 

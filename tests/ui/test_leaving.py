@@ -107,7 +107,6 @@ async def test_an_existing_file_is_replaced_at_the_second_enter_only(here: Path)
         dialog = await asked(app, pilot)
         dialog.query_one(Input).value = "mine"
         await pilot.press("enter")
-        await pilot.pause()
         assert not left(app)
         assert (here / "mine.ccplay").read_text() == "other"
         await pilot.press("enter")
@@ -182,7 +181,6 @@ async def test_a_session_is_typed_by_name_in_the_dialog() -> None:
         field.focus()
         field.value = "@7"
         await pilot.press("enter")
-        await pilot.pause()
         assert isinstance(app.screen, GhostDialog)
         field.value = "last"
         await pilot.press("enter")

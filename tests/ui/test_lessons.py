@@ -280,7 +280,6 @@ async def test_a_number_is_typed() -> None:
         await pilot.press("enter")
         await until(pilot, lambda: app.screen is not app.main)
         await pilot.press("1", "2", "0", "enter")
-        await pilot.pause()
         assert leader.answer is None, "above the greatest answer"
         await pilot.press("backspace", "enter")
         await until(pilot, lambda: leader.answer == 12.0)

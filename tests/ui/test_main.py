@@ -223,7 +223,6 @@ async def test_s_saves_what_is_seen_as_svg_and_png(
     monkeypatch.chdir(tmp_path)
     async with playing(live()) as (app, pilot):
         await pilot.press("space")
-        await pilot.pause()
         name, frame = stem(app.main.shown.playhead.t), frame_of(app)
         await pilot.press("s")
         await saved(pilot, tmp_path, f"{name}.svg", f"{name}.png")

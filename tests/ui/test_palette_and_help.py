@@ -107,7 +107,6 @@ async def run_in_palette(app: Stage, *queries: str) -> None:
             await pilot.press("ctrl+p", *("space" if each == " " else each for each in query))
             await until(pilot, partial(_is_first, app, query.rsplit(maxsplit=1)[-1]))
             await pilot.press("enter")
-            await pilot.pause()
 
 
 def _is_first(app: Stage, word: str) -> bool:
@@ -154,7 +153,6 @@ async def test_enter_does_what_was_typed_and_nothing_else() -> None:
             assert isinstance(app.screen, Palette) == (not expected), "nothing else was run"
             if not expected:
                 await pilot.press("escape")
-                await pilot.pause()
                 assert app.screen is app.backdrop
 
 
@@ -215,7 +213,6 @@ async def test_the_help_opens_on_the_keys_that_matter_and_leads_to_every_other(
         told = [wording(each) for each in bindings_of(app.backdrop)]
         assert len(told) > 60
         await pilot.press("question_mark")
-        await pilot.pause()
         page = app.screen
         assert isinstance(page, HelpScreen)
         first = said(app)
@@ -228,12 +225,10 @@ async def test_the_help_opens_on_the_keys_that_matter_and_leads_to_every_other(
         for digit, (subject, lines) in enumerate(page.subjects, 1):
             assert f"{digit}  {subject}" in first
             await pilot.press(str(digit))
-            await pilot.pause()
             assert subject in said(app)
             assert lines[0][1][:40] in said(app)
             await pilot.press("0")
         await pilot.press("9", "escape")
-        await pilot.pause()
         assert app.screen_stack[-1:] == [app.backdrop]
 
 
@@ -241,7 +236,6 @@ async def test_the_help_scrolls_to_its_end_on_a_small_screen() -> None:
     app = Stage(lab(), glyphs=ASCII)
     async with app.run_test(size=(80, 24)) as pilot:
         await pilot.press("question_mark", "5", "end")
-        await pilot.pause()
         shown = said(app)
         assert "earlier run, dimmed" in shown
         assert shown.isascii()

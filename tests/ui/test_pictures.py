@@ -71,7 +71,6 @@ async def test_a_picture_of_a_dialog_has_what_lies_under_it_faded() -> None:
         await pilot.pause()
         plain = cells(frame_of(app))
         await pilot.press("c")
-        await pilot.pause()
         # As before the dialog is first drawn, when the faded screen below is not yet cached.
         app.screen.refresh()
         frame = frame_of(app)

@@ -31,7 +31,7 @@ async def settled(app: CcplayApp, pilot: Pilot[int]) -> None:
     """Wait until every key has had its effect, and every part its final position and size."""
     await pilot.pause()
     sheets = app.main.query(Sheet)
-    await until(pilot, lambda: not (app.keys_wait or app._is_busy() or any(map(_moves, sheets))))
+    await until(pilot, lambda: not any(map(_moves, sheets)))
     await still(pilot)
 
 

@@ -52,7 +52,6 @@ async def test_u_starts_it_and_asks_how_fast() -> None:
     source = live(stream(busy=False))
     async with playing(source) as (_, pilot):
         await pilot.press("u", *"3Mbit", "enter")
-        await pilot.pause()
         assert source.sent == [StartUdp(src="s1", dst="d1", rate_bps=3_000_000)]
 
 
