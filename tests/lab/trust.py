@@ -147,11 +147,12 @@ def sleeper(policy: str = "SCHED_FIFO") -> Iterator[None]:
 def starved(health: HealthResult) -> bool:
     """Return whether the machine was too busy for a lab; a link off its rate may be our own fault.
 
-    A kernel that skipped an algorithm's call counts too: see ``impossible_windows``.
+    A step that was late counts too, because a program starts slowly there, and a call of an
+    algorithm that the kernel skipped: see ``impossible_windows``.
     """
     kept = replace(health, rate_accuracy=None)
     stolen = (health.steal or 0.0) > MOST_STEAL
-    return for_want_of_cpu(kept) or stolen or health.impossible_windows > 0
+    return for_want_of_cpu(kept) or stolen or health.impossible_windows + health.late_steps > 0
 
 
 def physical(test: Test) -> Test:
