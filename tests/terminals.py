@@ -63,16 +63,20 @@ class OnTerminal:
             os.close(self._terminal)
 
     def ended(self, within_s: float) -> tuple[int, bytes]:
-        """Wait for the program's end; return its exit code and the rest of its output."""
+        """Wait for the program's end; return its exit code and the rest of its output.
+
+        That is not shown: a program that leaves a stalled terminal cuts sequences off, see CAN of
+        ECMA-48, and they join to others that ``pyte`` refuses.
+        """
         rest, deadline = b"", time.monotonic() + within_s
         while self.process.poll() is None:
             assert time.monotonic() < deadline, f"still there after {within_s} s: {rest[-500:]!r}"
             if self._open and select.select([self._terminal], [], [], 0.01)[0]:
                 with contextlib.suppress(OSError):
-                    rest += self._read()
+                    rest += os.read(self._terminal, 1 << 16)
         while self._open and select.select([self._terminal], [], [], 0)[0]:
             try:
-                rest += self._read()
+                rest += os.read(self._terminal, 1 << 16)
             except OSError:
                 break
         return self.process.returncode, rest
