@@ -16,8 +16,8 @@ import pyte
 ENTERS, LEAVES = b"\x1b[?1049h", b"\x1b[?1049l"
 """Control sequences that enter and leave the alternate screen; see xterm's documentation."""
 
-PATIENCE_S = 300.0
-"""Seconds to wait for what must come; labs and guests may leave other tests no CPU for a minute."""
+PATIENCE_S = 60.0
+"""Seconds to wait for what must come; labs and guests may leave other tests no CPU for long."""
 
 _LOOK_S, _SELDOM_S = 0.01, 0.25
 """Least and most seconds between two checks of a condition."""

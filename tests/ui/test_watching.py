@@ -285,8 +285,8 @@ def test_a_server_that_stands_still_costs_the_presenter_nothing() -> None:
         began = time.monotonic()
         for number in range(30_000):
             sharing.put(Sweep(t=10 + number / 50, tcp=sweep.tcp, qdisc=sweep.qdisc))
-        # Each takes about 10 us; a wait of 10 ms for the server each time would exceed the bound.
-        assert time.monotonic() - began < PATIENCE_S
+        # Each takes about 10 us on an idle machine; any wait for the server would exceed the bound.
+        assert time.monotonic() - began < 10.0
         assert sharing._behind < 2 * MOST_BEHIND
         sharing._process.send_signal(signal.SIGCONT)
         _until_still(sharing)

@@ -61,6 +61,6 @@ async def test_a_recording_begins_with_hello_all_the_same(
         await eventually(lambda: (now := session.state.building) and stage in now.step)  # noqa: B023
         assert session.state.phase == "starting"
         session.send(Mark(text="go on"))
-    await running
+    await asyncio.wait_for(running, PATIENCE_S)
     assert session.state.phase == "ended"
     assert path.read_bytes().startswith(b'{"event":"hello"')

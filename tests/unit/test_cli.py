@@ -14,7 +14,6 @@ from ccplay.cli import main, options
 from ccplay.cli.screen import can_draw
 from ccplay.scenario.reading import load
 from tests.events import recorded
-from tests.terminals import PATIENCE_S
 from tests.ui.synthetic import stream
 
 
@@ -265,15 +264,15 @@ def test_an_interrupt_that_python_ignores_still_ends_the_command() -> None:
         "    module = Module()\n"
         "    ref = weakref.ref(module, lambda _: signal.raise_signal(signal.SIGINT))\n"
         "    del module\n"
-        "    try: time.sleep(600)\n"
+        "    try: time.sleep(60)\n"
         "    except KeyboardInterrupt: return 130\n"
         "    return 0\n"
         "cli.main = wait\n"
         "sys.exit(__main__.main())\n"
     )
-    # Less than it would sleep.
+    # Half of what it would sleep.
     done = subprocess.run(
-        [sys.executable, "-c", code], capture_output=True, timeout=PATIENCE_S, check=False
+        [sys.executable, "-c", code], capture_output=True, timeout=30, check=False
     )
 
     assert (done.returncode, done.stderr) == (130, b"")

@@ -11,7 +11,6 @@ from ccplay.model.base import Event
 from ccplay.share import sockets
 from ccplay.share.presenter import Sharing, WebAddress
 from ccplay.share.web.gateway import serve
-from tests.terminals import PATIENCE_S
 from tests.ui.synthetic import stream
 from tests.ui.web.chromium import chromium
 
@@ -64,7 +63,7 @@ class Stage:
         """Stop sharing, and wait for the server to end."""
         await asyncio.to_thread(self.sharing.close)
         if self._serving is not None:
-            async with asyncio.timeout(PATIENCE_S):
+            async with asyncio.timeout(20):
                 await self._serving
             self._serving = None
 
