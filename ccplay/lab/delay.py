@@ -58,18 +58,8 @@ ALL: tuple[str, ...] = ("0x0/0x0+0",)
 INCOMING, LEAVING = 0xFFFFFFF2, 0xFFFFFFF3
 """``TC_H_MIN_INGRESS`` and ``TC_H_MIN_EGRESS`` of clsact."""
 
-CLSACT = 0xFFFFFFF1
-"""Parent handle of the qdisc clsact; an interface has at most one clsact."""
-
-_HANDLE = 0xFFFF0000
 _ALL_PROTOCOLS = 0x0300
 """``ETH_P_ALL`` in network byte order, for the protocol in a filter's ``info``."""
-
-
-def clsact_request(index: int) -> Any:
-    """Return the request that prepares an interface for redirections; it may be repeated."""
-    kind = (("TCA_KIND", "clsact"),)
-    return traffic_control(RTM_NEWQDISC, CREATE, index, kind, parent=CLSACT, handle=_HANDLE)
 
 
 def redirection_request(
@@ -99,7 +89,6 @@ def redirection_removal(index: int, place: int, priority: int) -> Any:
 
 
 # --- delay by the kernel's netem, on an ifb device that all arriving packets pass through ---------
-
 
 _FOLLOW_S = 0.01
 """Seconds between two changes of netem on a link that moves."""
@@ -197,7 +186,7 @@ class NetemDelay:
 
 def divert_requests(source: int, target: int) -> list[Any]:
     """Return the requests that send all packets arriving on ``source`` out through ``target``."""
-    return [clsact_request(source), redirection_request(source, INCOMING, target)]
+    return [rtnl.clsact(source), redirection_request(source, INCOMING, target)]
 
 
 def make_ifb(routes: NetlinkSocket, arrival: LinkEnd) -> int:
@@ -315,7 +304,6 @@ _GILBERT_ELLIOTT = 2
 
 TABLES = ("raw", "mangle")
 """Tables of iptables for a rule in PREROUTING, in order of preference; both precede routing."""
-
 
 _FARTHEST = 4
 """Largest delay variation of a distribution's table, as a multiple of the jitter."""
@@ -526,7 +514,7 @@ def _netem_refusal() -> tuple[str, str]:
             return str(error), "act_mirred"
         finally:
             with contextlib.suppress(OSError):
-                ingress = traffic_control(RTM_DELQDISC, 0, LOOPBACK, (), parent=CLSACT)
+                ingress = traffic_control(RTM_DELQDISC, 0, LOOPBACK, (), parent=rtnl.CLSACT)
                 routes.request([ingress], "tidy")
             routes.request([rtnl.remove(index)], "tidy")
     return "", ""

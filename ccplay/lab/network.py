@@ -213,6 +213,9 @@ def build_network(
         on_step(steps[2], 2, len(steps))
         for name, namespace in namespaces.items():
             with NetlinkSocket(namespace) as routes:
+                # A kernel without it can't redirect packets; what needs that reports it.
+                with suppress(NetlinkError):
+                    routes.request(routing.redirections(name), "clsact")
                 routes.request(routing.configuration(name), f"can't configure node {name}")
         lacking = routing.seed(seed)
         on_step(steps[3], 3, len(steps))
@@ -388,6 +391,10 @@ class Routing:
         self._installed[node] = self._routes(node)
         for subnet, links in self._installed[node].items():
             yield self._route(subnet, links)
+
+    def redirections(self, node: str) -> Iterable[bytes]:
+        """Yield the requests that prepare a new node's interfaces for redirections."""
+        return (rtnl.clsact(self._index(link)) for link in self._own(node))
 
     def _connect(self, link: Link) -> Iterable[bytes]:
         """Yield the requests that bring a link's sending end up and add the neighbour opposite."""

@@ -325,6 +325,20 @@ def route(subnet: str | None, hops: list[tuple[str, int]]) -> bytes:
     return _request(RTM_NEWROUTE, _NEW, head, there, way)
 
 
+CLSACT = 0xFFFFFFF1
+"""Parent handle of the qdisc clsact; an interface has at most one clsact."""
+
+
+def clsact(index: int) -> bytes:
+    """Return the request that prepares an interface for redirections; it may be repeated.
+
+    If the interface is up, packets that it sends meanwhile are lost: see ``qdisc_graft`` of
+    net/sched/sch_api.c.
+    """
+    head = TCMSG.pack(index, 0xFFFF0000, CLSACT, 0)
+    return _request(RTM_NEWQDISC, CREATE, head, attribute(1, b"clsact\0"))
+
+
 def reroute(request: bytes) -> bytes:
     """Return a request of ``route`` changed so that it replaces any other route to its subnet."""
     length, kind, _, sequence, sender = HEADER.unpack_from(request)

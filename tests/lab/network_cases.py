@@ -7,7 +7,7 @@ import signal
 import socket
 import time
 from collections.abc import AsyncIterator, Callable, Coroutine, Iterable, Sequence
-from contextlib import asynccontextmanager
+from contextlib import asynccontextmanager, suppress
 from statistics import median
 from typing import Any
 
@@ -17,6 +17,7 @@ from msgspec.structs import replace
 from ccplay.errors import LabError
 from ccplay.lab import delay, htb, netns, qdiscs, shaping
 from ccplay.lab.child import Supervisor
+from ccplay.lab.netlink import HEADER
 from ccplay.lab.netns import LinkEnd, Namespace
 from ccplay.lab.network import BuiltNetwork, build_network
 from ccplay.lab.paths import STREAMS
@@ -30,6 +31,7 @@ from ccplay.lab.rtnl import (
 )
 from ccplay.lab.shaping import HalfChangedError, Shaper, delay_engine
 from ccplay.lab.software import Software
+from ccplay.lab.traffic.iperf import Bypass
 from ccplay.model.events import LinkChanged
 from ccplay.model.network import Link, Topology
 from ccplay.model.topologies import plan
@@ -37,6 +39,10 @@ from ccplay.model.values import LinkSetting, Qdisc, TrafficClass
 
 RATE = 10_000_000
 PFIFO_100 = Qdisc(kind="pfifo", options={"limit": 100})
+
+
+_RTMGRP_TC = 8
+"""Group of the kernel's messages about traffic control, rtnetlink(7)."""
 
 
 class Bench:
@@ -173,6 +179,24 @@ async def reach(kind: str, pairs: int) -> list[str]:
     failed = [name for name, ping in pings.items() if await ping.wait()]
     built.close()
     return failed
+
+
+async def announced() -> list[int]:
+    """Return the types of messages about a host's queues as control connections begin and end."""
+    network = plan(Topology(kind="linear"))
+    built = build_network(network, lambda *_: None)
+    with built.namespace("h1").socket(socket.AF_NETLINK, socket.SOCK_RAW, 0) as messages:
+        messages.bind((0, _RTMGRP_TC))
+        cables = Bypass(network, built.namespace)
+        for port in (5201, 5202):
+            cables.open("h1", "h2", port)
+            cables.close("h1", "h2", port)
+        messages.setblocking(False)
+        kinds = []
+        with suppress(BlockingIOError):
+            while True:
+                kinds.append(HEADER.unpack_from(messages.recv(1 << 16))[1])
+    return kinds
 
 
 async def delays(engine: str, asked_us: list[int]) -> list[float]:

@@ -6,6 +6,7 @@ from typing import Any
 
 import pytest
 
+from ccplay.lab.rtnl import RTM_NEWQDISC, RTM_NEWTFILTER
 from tests.lab.namespaced import call
 from tests.lab.trust import physical
 
@@ -142,6 +143,13 @@ def test_offloads_follow_the_rate() -> None:
     up, down = call(f"{CASES}:offload_crossing")
     assert up == [["r1->r2", False], ["r2->r1", True], ["r1->r2", True]]
     assert down == [["r1->r2", False], ["r2->r1", False], ["r2->r1", False]]
+
+
+def test_a_control_connection_loses_no_packets_of_other_traffic() -> None:
+    """A new qdisc, such as clsact, drops what is sent meanwhile; a filter does not."""
+    kinds = call(f"{CASES}:announced")
+    assert RTM_NEWTFILTER in kinds
+    assert RTM_NEWQDISC not in kinds
 
 
 def test_netem_detour_carries_arrivals() -> None:

@@ -172,7 +172,7 @@ def physical(test: Test) -> Test:
             with _excused(left), ExitStack() as stack:
                 # In a thread, so that a lab that tests share is read on.
                 await asyncio.to_thread(stack.enter_context, turn(alone=left < ATTEMPTS - 1))
-                await test(*args, **named)
+                await test(*args, **_afresh(named, left))
                 return
         _give_up(test)
 
@@ -180,12 +180,20 @@ def physical(test: Test) -> Test:
     def tried_at_once(*args: Any, **named: Any) -> None:
         for left in reversed(range(ATTEMPTS)):
             with _excused(left), turn(alone=left < ATTEMPTS - 1):
-                test(*args, **named)
+                test(*args, **_afresh(named, left))
                 return
         _give_up(test)
 
     chosen = tried if inspect.iscoroutinefunction(test) else tried_at_once
     return cast("Test", pytest.mark.physical(chosen))
+
+
+def _afresh(named: dict[str, Any], left: int) -> dict[str, Any]:
+    """Return a test's arguments, with a folder of its own for each further try."""
+    if (folder := named.get("tmp_path")) is None or left == ATTEMPTS - 1:
+        return named
+    (own := folder / str(left)).mkdir()
+    return {**named, "tmp_path": own}
 
 
 @contextmanager

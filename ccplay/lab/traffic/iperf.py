@@ -143,7 +143,7 @@ class Bypass:
                 with NetlinkSocket(end.namespace) as routes:
                     places = (end.interface, delay.LEAVING, end.cable)
                     wanted = [delay.redirection_request(*places, each, port) for each in keys]
-                    routes.request([delay.clsact_request(end.interface), *wanted], "redirection")
+                    routes.request(wanted, "redirection")
         except NetlinkError as error:
             raise UnsupportedError(str(error)) from error
         self._open.add(port)
