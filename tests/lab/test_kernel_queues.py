@@ -22,7 +22,6 @@ in_guest = pytest.mark.skipif(_missing is not None, reason=f"{_missing}")
 NEWER = {"dualpi2": "is not in this kernel"}
 """Kinds missing in Debian 12's kernels."""
 
-
 FAULTS: list[dict[str, Any]] = [
     {"gemodel": [0.05, 0.25, 1.0, 0.0]},
     {"duplicate": 0.2},

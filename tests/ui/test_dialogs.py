@@ -579,7 +579,6 @@ async def entered(
 
 TAB, DOWN, RIGHT, BACKSPACE = "\t", "\x1b[B", "\x1b[C", "\x7f"
 
-
 IN_ONE_READ = (
     f"abc\r{BACKSPACE}5",
     f"\x1b[Z7{TAB}b{BACKSPACE}9{DOWN}{RIGHT}5\x1b[200~60\x1b[201~{BACKSPACE}{TAB}x\x1b[D0\r\r",

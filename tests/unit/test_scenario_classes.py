@@ -25,7 +25,6 @@ TWO = """[
   { name = "rest", share = "30 %", queue = { kind = "bfifo", limit = "30 kB" } },
 ]"""
 
-
 TAKEN = ', traffic = ["flows", "w1"]'
 
 

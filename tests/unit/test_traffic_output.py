@@ -17,8 +17,8 @@ def test_an_answer_has_its_rtt_in_microseconds() -> None:
     assert Ledger(0.2).read(answer(1)) == [(1, 20_500.0)]
 
 
-def test_a_ping_over_udp_prints_what_ping_does() -> None:
-    """The output of ccplay's own ping over UDP is read as ping's; tests/lab runs the program."""
+def test_our_own_sender_prints_what_ping_does() -> None:
+    """The output of ccplay's own pings is read as ping's; tests/lab runs the program."""
     ledger = Ledger(0.2)
     assert ledger.read("no answer yet for seq=1") == []
     assert ledger.read("seq=2 time=20.500 ms") == [(2, 20_500.0)]

@@ -1,4 +1,4 @@
-"""Pings: their replies over time, by ping(8) over ICMP or by ccplay's own program over UDP."""
+"""Pings and their replies over time, by ping(8) or by ccplay's own program."""
 
 from __future__ import annotations
 
@@ -69,7 +69,7 @@ class StartPing(StartTraffic, frozen=True):
         str,
         Field(
             choice("protocol", PING_PROTOCOLS),
-            "The protocol: icmp, by ping(8), or udp, datagrams that the receiver returns",
+            "The protocol: icmp (echo requests), or udp (datagrams that the receiver returns)",
         ),
     ] = PING_PROTOCOLS[0]
     dscp: Annotated[str, settings.DSCP] = DEFAULT
@@ -90,7 +90,7 @@ class StopPing(StopTraffic, frozen=True):
 
 
 class PingStarted(TrafficStarted, frozen=True):
-    """ping(8) has started."""
+    """A ping has started."""
 
     ping: Name
     interval_s: float
@@ -182,7 +182,6 @@ TABLES = (
         ),
     ),
 )
-
 
 METRICS = {
     "sent": "pings sent",

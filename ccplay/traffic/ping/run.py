@@ -19,10 +19,10 @@ _NO_ANSWER = re.compile(r"no answer yet for (?:icmp_)?seq=(\d+)")
 _SUMMARY = re.compile(r"(\d+) packets transmitted, (\d+)(?: packets)? received")
 
 _FINDS_ITS_ADDRESS = Hold("connect")
-"""Hold just before a ping sends, at the call by which ping(8) and ``udp_echo`` find their source
+"""Hold just before a ping sends, at the call by which ping(8) and ``echo`` find their source
 address."""
 
-_ECHO = Path(__file__).with_name("udp_echo.py")
+_ECHO = Path(__file__).with_name("echo.py")
 
 _ICMP = 1
 """Number of the protocol of echo requests and replies, whose identifier (RFC 792) is a ping's."""
@@ -36,16 +36,16 @@ _PATIENCE_S = 5.0
 
 
 def argv(address: str, command: StartPing, identifier: int) -> list[str]:
-    """Return the command line: numeric, with a line for every ping without a reply yet.
+    """Return the command line of an ICMP ping, which prints a line for every missing reply.
 
-    ``-U`` times replies as they reach ping: the kernel's own timestamp is taken as they come off
-    the wire, before the delay at the end of the link.
+    A limited number is sent by ``echo``: after the last, ping(8) waits for replies for two round
+    trips or one interval only. ``-U`` times replies as they reach ping: the kernel's own timestamp
+    is taken as they come off the wire, before the delay at the end of the link.
     """
-    limit = [] if command.count is None else ["-c", str(command.count)]
-    tos = type_of_service(command.dscp)
-    service = ["-Q", str(tos)] if tos else []
-    options = ["-n", "-O", "-U", "-i", f"{command.interval_s:g}", "-e", str(identifier)]
-    return ["ping", *options, *service, *limit, address]
+    every, number, tos = f"{command.interval_s:g}", str(identifier), type_of_service(command.dscp)
+    if command.count is None:
+        return ["ping", "-n", "-O", "-U", "-i", every, "-e", number, "-Q", str(tos), address]
+    return script_argv(_ECHO, "icmp", address, number, every, str(command.count), str(tos))
 
 
 class Ledger:
@@ -82,7 +82,7 @@ class Ledger:
         return self._give_up(list(self._waiting))
 
     def _send_up_to(self, number: int) -> None:
-        # iputils numbers pings from 1, so the last number equals the count in its summary.
+        # Pings are numbered from 1, so the last number equals the count in its summary.
         for each in range(self.sent + 1, number + 1):
             self._waiting[each] = 0
         self.sent = max(self.sent, number)
