@@ -163,7 +163,6 @@ A recorded session as a scenario, which repeats what was done in it:
   ccplay export last --format scenario --until 1:30 > mine.toml
 """
 
-
 _NOT_OURS = ("json", "ods", "tsv", "txt", "xls", "xlsx")
 """Endings of file formats that ccplay does not write; a new directory can't have one either."""
 

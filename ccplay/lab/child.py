@@ -197,7 +197,6 @@ _SHORT_LIFE_S = 1.0
 
 R = TypeVar("R", bound=Reply)
 
-
 Logger: TypeAlias = Callable[..., None]
 """Function that receives a message for the event log: a level and a text as in ``Log``, and by
 keyword whether it ``spoils`` measurements."""

@@ -81,7 +81,6 @@ _UNITS: Mapping[str, Callable[[list[int]], list[int | None]]] = {
 
 # --- A TCP connection that is sampled, and its last reading ---------------------------------------
 
-
 Reader: TypeAlias = Callable[[int], bytes]
 """Function that returns bytes of the reading in a row of many readings."""
 

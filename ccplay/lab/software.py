@@ -120,7 +120,6 @@ def rules_refusal(trial: subprocess.Popen[str] | None, queues: Feature) -> tuple
 SHARES = (0.5, 0.95, 0.99, 1.0)
 """Quantiles of sojourn times that are reported."""
 
-
 FALLBACK = Qdisc(kind="pfifo", options={"limit": software_queue.FALLBACK_PACKETS})
 """Discipline that replaces one that fails; it has more room if more packets wait."""
 

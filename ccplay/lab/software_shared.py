@@ -74,7 +74,6 @@ _WORDS = 256
 _STATISTICS_AT, _HISTOGRAM_AT = _COUNTS, _COUNTS + MOST_STATISTICS
 _TRIES = 100
 
-
 _COUNTERS = struct.Struct(f"={len(Counts._fields)}Q")
 
 

@@ -44,7 +44,6 @@ AVERAGING = ("red", "choke")
 MOST_RATE = 100_000_000
 """Largest rate of full packets in bits per second that a discipline in software can serve."""
 
-
 NOT_OF_CLASS = (
     "runs in software, which serves a whole link, never one of its classes: choose one of the "
     "kernel's for the class"

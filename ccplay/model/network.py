@@ -22,7 +22,6 @@ ROUTER = "router"
 MOST_PATHS = 64
 """Largest number of equal-cost paths between two hosts that ``Network.paths`` returns."""
 
-
 _LONGEST_INTERFACE = 15
 """Largest length of an interface's name in characters; one less than ``IFNAMSIZ`` of
 include/uapi/linux/if.h."""

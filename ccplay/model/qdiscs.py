@@ -391,7 +391,6 @@ DIFFSERV_MODES = ("diffserv3", "diffserv4", "diffserv8", "besteffort", "preceden
 FRAMINGS = ("noatm", "atm", "ptm")
 """Values of cake's ``atm``: the framing of the link."""
 
-
 FQ = DisciplineKind(
     "fq",
     "a fair queue for each flow; the kernel's also keeps the pace that TCP set",

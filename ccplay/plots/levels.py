@@ -35,7 +35,6 @@ class Scope(msgspec.Struct, frozen=True):
 
 _HEADER_BYTES = 14
 
-
 FRAME_BYTES = 1514
 """Length of a full Ethernet frame in bytes, for converting between packets and bytes."""
 

@@ -342,7 +342,6 @@ _DIRECTIONS = Items(
     of=Field(worded("", "a direction", _text, {"type": "string"})), noun="names", instead=""
 )
 
-
 WRITTEN_KEYS: Keys = {
     "hosts": Items(
         of=_NODES,

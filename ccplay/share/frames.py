@@ -265,7 +265,6 @@ _Lines: TypeAlias = Annotated[
     tuple[Annotated[str, msgspec.Meta(max_length=4000)], ...], msgspec.Meta(max_length=200)
 ]
 
-
 _Bounded: TypeAlias = Annotated[float, msgspec.Meta(ge=-1e15, le=1e15)]
 
 

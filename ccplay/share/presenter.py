@@ -227,7 +227,6 @@ _BROWSERS_LAST_S = 2.5
 _START_S = 20.0
 """Seconds that ``BrowserServer.wait`` waits for the page."""
 
-
 LOOPBACK = "127.0.0.1"
 """Address to which only browsers on this machine can connect."""
 

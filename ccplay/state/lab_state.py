@@ -285,7 +285,6 @@ def _moved(state: LabState, link: str, variable: Variable) -> Series | None:
 
 # --- base RTTs over time: the sums of the delays set for a path's links, there and back -----------
 
-
 _MOST_STEPS = 600
 """Most moments at which the delay of a link that moves is looked up."""
 

@@ -301,7 +301,6 @@ _LONGEST_WORDS = 2_000
 _TURN_S = 0.01
 """Seconds for which a replay is read before other tasks run."""
 
-
 _LAST_S = 5.0
 """Seconds to wait for the end of a killed process, and then of its output: processes it left may
 hold its pipes open, or the kernel be busy with it, for ever."""

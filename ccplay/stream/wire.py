@@ -46,7 +46,6 @@ END = b"end\n"
 LAB_ERROR = "ccplay lab: "
 """Prefix of the line on stderr in which a lab reports why it ends."""
 
-
 GUEST_RUNS = "ccplay guest: the kernel runs"
 """Line that a guest writes to stderr before it starts the lab."""
 
@@ -109,7 +108,6 @@ EVENTS: tuple[Any, ...] = (
     *(_HOLDING.get(each, each) for each in events.EVENTS),
 )
 """All events that a stream may contain."""
-
 
 SAMPLES: tuple[type[Event], ...] = (
     *(Sweep, Sweeps, TraceSamples, CaStateChanged, Health),

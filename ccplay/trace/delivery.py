@@ -23,7 +23,6 @@ _PIECE = 1 << 20
 files: dict[str, bytes] = {}
 """Packed contents of files that this process has read, by digest."""
 
-
 LARGEST_COPIED = 8 << 20
 """Largest file in bytes that is kept as text too, and written beside the runs of its scenario."""
 

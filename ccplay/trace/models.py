@@ -166,7 +166,6 @@ def compute(trace: Trace) -> Content:
 
 assert _COMPUTED.keys() == MODELS.keys()  # noqa: S101 - a model is both described and computed
 
-
 _RATE_EVERY_MS = 20
 
 

@@ -17,7 +17,6 @@ Style: TypeAlias = Literal["line", "area", "dots", "bars", "total"]
 """Style in which a line is drawn. ``area`` is filled down to 0, ``dots`` are single measurements;
 in reports ``bars`` are amounts in each interval and ``total`` is the growth of a counter."""
 
-
 Changes: TypeAlias = tuple[tuple[float, float | None], ...]
 """Changes of a setting: moments and the values from then on, oldest first; None is no value."""
 

@@ -63,7 +63,6 @@ _PATHS = (
     (f"{_SUBFLOW} 8", "the kernel's: from each address of the sender"),
 )
 
-
 _MONITOR = (("", "no"), ("yes", "one-way delay of its packets"))
 _ECN = (
     ("", "as the algorithm decides"),

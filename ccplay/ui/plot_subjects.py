@@ -274,7 +274,6 @@ def _other_runs(view: View, variable: Variable, factor: float) -> list[Run]:
 
 # --- what algorithms and disciplines report -----------------------------------------------------
 
-
 _DRAWERS: Mapping[Subject | None, Drawer] = {
     "flow": Drawer(traces, runs, plot_ghosts.flow_traces, plot_ghosts.flow_values),
     "queue": Drawer(_queue_traces, _queue_runs, plot_ghosts.queue_traces, plot_ghosts.queue_values),

@@ -224,7 +224,6 @@ class ListingActions(Actions):
 
 # --- actions that save a picture of the screen, or the session as a scenario ----------------------
 
-
 _MOST_PICTURES = 3
 """Pictures drawn at a time: a key that is held asks for thirty a second."""
 

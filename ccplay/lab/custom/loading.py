@@ -354,7 +354,6 @@ class DisciplineLibrary:
 library = DisciplineLibrary()
 """The user's disciplines in this process."""
 
-
 MOST_OWN_STATISTICS = 15
 """Largest number of statistics that a user's own discipline may report."""
 

@@ -33,7 +33,6 @@ SERVERS = range(5201, 10_000)
 SENDERS = range(10_000, 32_000)
 """Ports to send from, below ``ip_local_port_range``, so that no other socket uses one by chance."""
 
-
 WEB = range(80, 144)
 """Ports of every web server; each running download has its own."""
 

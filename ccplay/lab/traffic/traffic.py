@@ -35,7 +35,6 @@ from ccplay.traffic.base import TrafficKind
 
 _Starter: TypeAlias = Callable[[Any, Site, GateEntry], Coroutine[Any, Any, tuple[Any, Running]]]
 
-
 STARTERS: dict[str, _Starter] = {
     kind.name: importlib.import_module(f"ccplay.traffic.{kind.field}.run").start for kind in TRAFFIC
 }

@@ -301,7 +301,6 @@ def flow_groups(state: LabState) -> list[list[Flow]]:
 INTERVAL_S = 1.0
 """Default length of an interval in seconds."""
 
-
 MOST_INTERVALS = 100_000
 """Largest number of intervals in a run, more than a day of seconds; limits the memory that a faulty
 recording can use."""

@@ -33,7 +33,6 @@ from ccplay.traffic.base import Traffic, TrafficKind
 
 # --- the tables of an export: their columns, with units in the names, and their content -----------
 
-
 Schema: TypeAlias = dict[str, Cells]
 """Columns of a table in order, and their content.
 

@@ -164,7 +164,6 @@ def _title(group: list[list[Flow]]) -> str:
 _MOST = 6
 """Largest number of own values that get a panel, to keep the page short."""
 
-
 _ELSEWHERE = frozenset(
     line.variable.series for plot in PLOTS.values() for line in plot.lines if line.subject is None
 )

@@ -45,7 +45,6 @@ _FILES = 4096
 _WAITING = 512
 """Backlog of listen(2): a whole class may open the page at once."""
 
-
 MISSING = (
     "browsers need aiohttp and segno, which are not installed: pip install 'ccplay[web]', "
     "or make play in a checkout"

@@ -163,7 +163,6 @@ def _result(state: TrafficState, call: Call) -> CallResult:
 
 _VARIABLES = monitored.variables("call")
 
-
 _RATE, _LOSS, _DELAYS = monitored.plots(
     *("call", "call", "video call", "a call's", _VARIABLES),
     about="video that arrives",

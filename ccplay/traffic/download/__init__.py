@@ -168,7 +168,6 @@ TABLES = (
     ROUTES,
 )
 
-
 METRICS = {"bytes": "bytes that arrived", "rate_bps": "download rate", "seconds": "download time"}
 """Names of a download's metrics."""
 

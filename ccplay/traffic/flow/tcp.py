@@ -40,7 +40,6 @@ _TICK_S = time.clock_getres(_CLOCK_MONOTONIC_COARSE)
 """Length of the kernel's tick in seconds, 1 to 10 ms, in which ``tcp_info`` counts the time with
 outstanding data."""
 
-
 NOTHING = Counters(cc="", bytes_acked=0, total_retrans=0)
 """Reading of a connection that is not open yet."""
 

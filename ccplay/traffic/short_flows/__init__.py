@@ -226,9 +226,7 @@ class SizeClass(msgspec.Struct, frozen=True):
 
 _TIMES = ("fct_mean_ms", "fct_p50_ms", "fct_p95_ms", "fct_p99_ms")
 
-
 _MEASURED = ("goodput_bps", *_TIMES)
-
 
 _ORDERS = ("mean", "median", "95th percentile of", "99th percentile of")
 
@@ -266,7 +264,6 @@ TABLES = (
     ),
     ROUTES,
 )
-
 
 METRICS = {
     "load_bps": "load",

@@ -260,7 +260,6 @@ def _sent_rates(scope: Any) -> Changes:
 
 _VARIABLES = monitored.variables("udp")
 
-
 _RATE, _LOSS, _DELAYS = monitored.plots(
     *("udp", "UDP", "cross traffic", "cross traffic's", _VARIABLES),
     about="cross traffic",
