@@ -1,5 +1,9 @@
 """A faulty discipline of the user's own is replaced by a FIFO, without a loss of packets."""
 
+import os
+import subprocess
+import sys
+import time
 from collections.abc import Iterator
 
 import pytest
@@ -167,6 +171,29 @@ def test_one_that_computes_for_ever_is_interrupted_in_its_line() -> None:
     assert link.served.fault.startswith((f"mine.py:{POP_LINE}:", f"mine.py:{POP_LINE + 1}:"))
     link.at(1.01)
     assert [number for number, _ in link.queue.sent] == [1, 2, 3]
+
+
+def test_one_that_waits_for_a_core_is_not_interrupted() -> None:
+    """A call of 1.2 s in which another process has the core for nearly all of the time."""
+    core = min(os.sched_getaffinity(0))
+    loop = f"import os; os.sched_setaffinity(0, [{core}]); print(flush=True)\nwhile True: pass"
+
+    def call() -> bytes:
+        os.sched_setaffinity(0, [core])
+        os.nice(19)
+        end = time.monotonic() + 1.2
+        with limits.Limited():
+            while time.monotonic() < end:
+                pass
+        return b"done"
+
+    with subprocess.Popen([sys.executable, "-c", loop], stdout=subprocess.PIPE) as other:
+        assert other.stdout is not None
+        other.stdout.readline()
+        try:
+            assert limits.run_alone("mine", call, 60) == b"done\n"
+        finally:
+            other.kill()
 
 
 @pytest.mark.usefixtures("watched")
