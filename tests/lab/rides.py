@@ -229,6 +229,10 @@ class Ride:
         found.follow()
         return found
 
+    def longest_gap(self) -> float:
+        """Return the longest time in seconds between two samples."""
+        return max(later.t - each.t for each, later in pairwise(self.samples))
+
     def mean_queue(self) -> float:
         return fmean(each.qlen for each in self.samples)
 

@@ -1,7 +1,8 @@
 """Our BPF algorithms beside the modules of the same names, under a full kernel that has them.
 
 Both ride in a guest. Where it is emulated its clock counts instructions, so that nothing comes late
-however busy the machine is: what differs is the algorithms, not the weather.
+however busy the machine is: what differs is the algorithms, not the weather. A lab that loses some
+samples in a row all the same rides again.
 """
 
 import asyncio
@@ -14,6 +15,7 @@ import pytest
 from ccplay.guest import boot
 from ccplay.session import launch
 from tests.lab.rides import Path, Ride, ride_in_turn
+from tests.lab.trust import ATTEMPTS
 
 _missing = boot.lack()
 pytestmark = [
@@ -50,6 +52,9 @@ GUESTS = [(("westwood", "dctcp"), 50.0), (("htcp", "vegas"), 25.0)]
 With a full queue the path of Westwood has an RTT of 80 ms, that of H-TCP 161 ms and never below
 100; DCTCP's stays at 44 ms. Vegas has no sawtooth, so only its means are compared."""
 
+MOST_GAP = 3
+"""Samples that may fail to appear one after the other; with more, a tooth is not known."""
+
 
 @pytest.fixture(scope="module")
 def ridden() -> dict[str, Ride]:
@@ -63,7 +68,10 @@ def ridden() -> dict[str, Ride]:
 async def _ridden(argv: Sequence[str]) -> dict[str, Ride]:
     async def guest(modules: Sequence[str], sample_hz: float) -> dict[str, Ride]:
         pairs = [[(cc, *PATHS[name]) for cc in (name, OURS[name])] for name in modules]
-        done = await ride_in_turn(pairs, argv, sample_hz)
+        for _ in range(ATTEMPTS):
+            done = await ride_in_turn(pairs, argv, sample_hz)
+            if max(ride.longest_gap() for ride in done) < MOST_GAP / sample_hz:
+                break
         return {cc: ride for (cc, _, _), ride in zip(chain(*pairs), done, strict=True)}
 
     found = dict[str, Ride]()
@@ -80,6 +88,9 @@ def both(ridden: dict[str, Ride], module: str) -> tuple[Ride, Ride]:
     """Return the module's ride and ours after their start."""
     found = [ridden[cc].since(START_S[module]) for cc in (module, OURS[module])]
     assert [{each.cc for each in ride.samples} for ride in found] == [{module}, {OURS[module]}]
+    rate = next(sample_hz for names, sample_hz in GUESTS if module in names)
+    gaps = [ride.longest_gap() for ride in found]
+    assert max(gaps) < MOST_GAP / rate, gaps
     return found[0], found[1]
 
 
@@ -111,7 +122,8 @@ def test_htcp_has_the_same_sawtooth(ridden: dict[str, Ride]) -> None:
     # The module counts in ticks, 4 ms of 100 to 161.
     assert ours.cut() == pytest.approx(theirs.cut(), abs=0.05)
     assert 0.75 * theirs.period() < ours.period() < 1.02 * theirs.period()
-    assert ours.growth(0.8, 1.0) == pytest.approx(theirs.growth(0.8, 1.0), rel=0.2)
+    grown = [ride.growth(0.8, 1.0) for ride in (theirs, ours)]
+    assert grown[1] == pytest.approx(grown[0], rel=0.2), grown
     assert ours.mean_queue() == pytest.approx(theirs.mean_queue(), rel=0.15)
 
 
