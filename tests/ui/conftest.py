@@ -11,6 +11,9 @@ from ccplay.ui import help as keys_in_turn
 from ccplay.ui.help import OrderlyApp
 from tests.terminals import PATIENCE_S
 
+ROUNDS = 20
+"""Messages, each caused by the one before, after which all is done that a key causes."""
+
 
 @pytest.fixture(autouse=True)
 def patient(monkeypatch: pytest.MonkeyPatch) -> None:
@@ -20,6 +23,7 @@ def patient(monkeypatch: pytest.MonkeyPatch) -> None:
     wait, is_busy = Pilot._wait_for_screen, OrderlyApp._is_busy
 
     async def wait_for_keys(pilot: Pilot[Any]) -> bool:
+        rounds = 0
         async with asyncio.timeout(PATIENCE_S):
             while True:
                 # A widget that was removed meanwhile does not answer: ask again those that remain.
@@ -27,7 +31,9 @@ def patient(monkeypatch: pytest.MonkeyPatch) -> None:
                     done, app = await wait(pilot, 5.0), pilot.app
                     if not (done and isinstance(app, OrderlyApp) and app.is_running):
                         return done
-                    if not (app.keys_wait or is_busy(app)):
+                    # New samples may keep the screen of a live session busy for ever.
+                    rounds = 0 if app.keys_wait else rounds + 1
+                    if rounds and (rounds == ROUNDS or not is_busy(app)):
                         return True
                 await asyncio.sleep(0)
 

@@ -57,6 +57,7 @@ from ccplay.ui.view import View
 from tests.ui.hand_made import REASON, REMEDY, lab
 from tests.ui.stage import Opens, Stage, starts, written
 from tests.ui.synthetic import SyntheticSource, stream
+from tests.ui.test_main import until
 from tests.ui.test_snapshots import still
 
 STARTING = [starts(kind) for kind in TRAFFIC]
@@ -570,6 +571,7 @@ async def entered(
             await pilot.pause()
         app.post_message(message)
     await pilot.pause()
+    await until(pilot, lambda: not getattr(app.screen, "gathers_commands", False))
     found = [[*app.answers], *contents(app.screen)]
     while app.screen is not app.backdrop:
         app.pop_screen()
@@ -591,6 +593,8 @@ async def test_keys_that_come_in_one_read_act_like_keys_typed_one_by_one(
 ) -> None:
     """Over a slow line many keys come together; none may overtake another, none may be lost."""
     monkeypatch.setattr("ccplay.ui.dialogs_session.proposal", lambda *_: "session")
+    # The palette reports after half a second that nothing matches, whether keys come or not.
+    monkeypatch.setattr(Palette, "_NO_MATCHES_COUNTDOWN", 3600)
     app = Stage(lab(full=True, flows=2))
     async with app.run_test(size=(100, 50)) as pilot:
         await pilot.pause()
