@@ -53,7 +53,7 @@ With a full queue the path of Westwood has an RTT of 80 ms, that of H-TCP 161 ms
 100; DCTCP's stays at 44 ms. Vegas has no sawtooth, so only its means are compared."""
 
 MOST_GAP = 3
-"""Samples that may fail to appear one after the other; with more, a tooth is not known."""
+"""Sampling intervals between two samples from which on a tooth is not known."""
 
 
 @pytest.fixture(scope="module")

@@ -63,12 +63,11 @@ class _Sender:
         if not select.select([self._connection], [], [], left)[0]:
             return False
         try:
-            header = self._header(self._connection.recv(2048))
+            number, began = self._header(self._connection.recv(2048))
         except OSError:
             # No process listens there, or there is no route at present.
             return True
         now = time.monotonic_ns()
-        number, began = _HEADER.unpack_from(header.ljust(_HEADER.size, b"\0"))
         if number in self.unanswered:
             self.unanswered.remove(number)
             self.received += 1
@@ -86,14 +85,14 @@ class _Sender:
         checksum = 0xFFFF - sum(word for (word,) in words) % 0xFFFF
         return _ECHO.pack(_REQUEST, 0, checksum, *fields) + data
 
-    def _header(self, packet: bytes) -> bytes:
-        """Return what follows the headers of the protocols, or nothing of a message of another."""
+    def _header(self, packet: bytes) -> tuple[int, int]:
+        """Return a ping's number and the time at which it was sent; zeros if it is of another."""
         if self._identifier is None:
-            return packet
-        # A raw socket receives the IP header, too.
+            return _HEADER.unpack_from(packet)
+        # A raw socket receives the IP header, too, and the messages of all pings.
         kind, _, _, identifier, _ = _ECHO.unpack_from(packet, 20)
         own = kind == _REPLY and identifier == self._identifier
-        return packet[20 + _ECHO.size :] if own else b""
+        return _HEADER.unpack_from(packet, 20 + _ECHO.size) if own else (0, 0)
 
 
 def _send(sender: _Sender, interval_s: float, count: int) -> None:
