@@ -88,7 +88,7 @@ def why_unmeasured(metric: str, runs: Sequence[CaseResult]) -> str:
     group, _, rest = metric.partition(".")
     member, _, field = rest.rpartition(".")
     if not runs:
-        return "no run ended without errors"
+        return "no run was completed without errors"
     if group in _MEMBERS and not any(
         name == member or member.startswith(f"{name}.")
         for run in runs

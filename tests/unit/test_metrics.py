@@ -97,11 +97,13 @@ def test_a_metric_that_a_run_did_not_measure_has_a_reason() -> None:
     run = summarise(session(), "a")
     assert "was not done" in why_unmeasured("flows.1.fct_s", [run])
     assert "never started" in why_unmeasured("flows.9.goodput_bps", [run])
-    assert "no run ended" in why_unmeasured("jain", [])
+    assert "no run was completed" in why_unmeasured("jain", [])
     case = CaseStatistics(name="a", runs=1, metrics={}, reported=["flows.1.fct_s"])
     assert unmeasured([case], [run]) == [
         "flows.1.fct_s was not measured: the flow was not done before the end"
     ]
+    [text] = unmeasured([case], [replace(run, interrupted=True)])
+    assert "no run was completed" in text
 
 
 def _linear(text: str) -> Scenario:

@@ -102,7 +102,7 @@ def unmeasured(cases: Sequence[CaseStatistics], runs: Sequence[CaseResult]) -> l
     """
     found: dict[tuple[str, str], list[str]] = {}
     for case in cases:
-        own = [run for run in runs if run.name == case.name and not run.errors]
+        own = [r for r in runs if r.name == case.name and not r.errors and not r.interrupted]
         for metric in case.reported:
             if metric not in case.metrics:
                 why = why_unmeasured(metric, own)
