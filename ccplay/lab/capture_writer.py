@@ -12,14 +12,17 @@ import contextlib
 import ctypes
 import os
 import re
+import select
 import signal
 import struct
 import subprocess
 import sys
 import threading
 import time
+from bisect import bisect_left
 from collections.abc import Iterator
 from functools import partial
+from operator import attrgetter
 from pathlib import Path
 from typing import NamedTuple, Self
 
@@ -291,6 +294,11 @@ class CaptureProgram:
 
 _READ = 1 << 16
 
+_HELD_S = 0.02
+"""Seconds for which a packet is held back; an older one may follow it, usually within 0.1 ms."""
+
+_TIME = attrgetter("nanoseconds")
+
 
 class CaptureRequest(msgspec.Struct, frozen=True):
     """The packets to capture, and the file for them."""
@@ -331,10 +339,7 @@ def _write(request: CaptureRequest, program: CaptureProgram, file: File, path: s
     own = bytes.fromhex(request.mac.replace(":", ""))
     stream = PcapStream()
     packets, full, gone = 0, False, False
-    while not (full or gone) and file.error is None:
-        data = os.read(program.output, _READ)
-        gone = not data
-        records = list(stream.feed(data))
+    for records in in_order(program.output, stream, max(request.grace_s, _HELD_S)):
         if not file.size and stream.link_type is not None:
             file.write(_head(request, stream.link_type))
         blocks = bytearray()
@@ -345,6 +350,10 @@ def _write(request: CaptureRequest, program: CaptureProgram, file: File, path: s
             blocks += block
             packets += 1
         file.write(bytes(blocks))
+        if full or file.error is not None:
+            break
+    else:
+        gone = True
     program.stop(gone=gone)
     dropped = program.dropped()
     if file.size and file.error is None:
@@ -359,6 +368,28 @@ def _write(request: CaptureRequest, program: CaptureProgram, file: File, path: s
         full=full,
         error=file.error or program.refusal(),
     )
+
+
+def in_order(output: int, stream: PcapStream, held_s: float) -> Iterator[list[CapturedPacket]]:
+    """Yield the packets that a program writes to a pipe, in the order of their times.
+
+    The kernel takes a packet's time before it queues the packet for the program (``netif_rx`` in
+    net/core/dev.c, ``tpacket_rcv`` in net/packet/af_packet.c), so two that cross an interface at
+    once, on two CPUs, may arrive in the wrong order. Each is held back for ``held_s`` seconds.
+    """
+    held: list[CapturedPacket] = []
+    while True:
+        if held and not select.select([output], [], [], held_s)[0]:
+            yield held
+            held = []
+        if not (data := os.read(output, _READ)):
+            break
+        held = sorted([*held, *stream.feed(data)], key=_TIME)
+        settled = held[-1].nanoseconds - round(held_s * 1e9) if held else 0
+        count = bisect_left(held, settled, key=_TIME)
+        yield held[:count]
+        held = held[count:]
+    yield held
 
 
 def _head(request: CaptureRequest, link_type: int) -> bytes:

@@ -1,5 +1,6 @@
 """pcap is read, and pcapng is written in the blocks of draft-ietf-opsawg-pcapng."""
 
+import os
 import struct
 from pathlib import Path
 
@@ -40,6 +41,35 @@ def test_a_stream_may_come_in_pieces_of_any_size(payloads: list[bytes], step: in
         record for at in range(0, len(whole), step) for record in stream.feed(whole[at : at + step])
     ]
     assert [each.data for each in found] == payloads
+
+
+@given(st.lists(st.integers(0, 9), max_size=8), st.integers(1, 8))
+def test_packets_come_in_the_order_of_their_times(times: list[int], step: int) -> None:
+    """However the kernel hands them over: each waits longer than the others are late."""
+    whole = pcap(*((0, each, bytes([n]), 60) for n, each in enumerate(times)))
+    output, end = os.pipe()
+    found = capture_writer.in_order(output, PcapStream(), 20.0)
+    batches = []
+    for at in range(0, len(whole), step * 17):
+        os.write(end, whole[at : at + step * 17])
+        batches.append(next(found))
+    os.close(end)
+    batches.extend(found)
+    os.close(output)
+    assert not any(batches[:-1])
+    order = sorted(range(len(times)), key=times.__getitem__)
+    assert [each.data[0] for each in batches[-1]] == order
+
+
+def test_a_packet_waits_for_others_no_longer_than_it_may() -> None:
+    output, end = os.pipe()
+    found = capture_writer.in_order(output, PcapStream(), 0.01)
+    os.write(end, pcap((1, 0, b"a", 60), (1, 10_000_001, b"b", 60), (1, 9_000_000, b"c", 60)))
+    batches = [[each.data for each in next(found)] for _ in range(2)]
+    assert batches == [[b"a"], [b"c", b"b"]]
+    os.close(end)
+    assert list(found) == [[]]
+    os.close(output)
 
 
 def test_what_is_no_pcap_is_refused() -> None:
