@@ -17,7 +17,8 @@ ROUNDS = 20
 
 @pytest.fixture(autouse=True)
 def patient(monkeypatch: pytest.MonkeyPatch) -> None:
-    """Let a key wait for long for the one before it, and the pilot for all that keys cause."""
+    """Let keys wait for the ones before, the pilot for all that keys cause, and toasts for both."""
+    monkeypatch.setattr(OrderlyApp, "NOTIFICATION_TIMEOUT", PATIENCE_S)
     for name in ("_PATIENCE_S", "_LATEST_S"):
         monkeypatch.setattr(keys_in_turn, name, PATIENCE_S)
     wait, is_busy = Pilot._wait_for_screen, OrderlyApp._is_busy

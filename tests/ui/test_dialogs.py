@@ -54,6 +54,7 @@ from ccplay.ui.help import EventsScreen, Modal
 from ccplay.ui.palette import Palette
 from ccplay.ui.themes import load_looks
 from ccplay.ui.view import View
+from tests.terminals import PATIENCE_S
 from tests.ui.hand_made import REASON, REMEDY, lab
 from tests.ui.stage import Opens, Stage, starts, written
 from tests.ui.synthetic import SyntheticSource, stream
@@ -304,7 +305,7 @@ async def test_a_dialog_opens_on_a_busy_machine(monkeypatch: pytest.MonkeyPatch)
     clock = itertools.count(0.0, 0.01)
     monkeypatch.setattr(timer, "_time", SimpleNamespace(get_time=lambda: next(clock)))
     app = Stage(lab(), UdpDialog)
-    async with app.run_test() as pilot, asyncio.timeout(30):
+    async with app.run_test() as pilot, asyncio.timeout(PATIENCE_S):
         while app.focused is None:
             await pilot.pause()
 

@@ -14,6 +14,7 @@ from ccplay.cli import main, options
 from ccplay.cli.screen import can_draw
 from ccplay.scenario.reading import load
 from tests.events import recorded
+from tests.terminals import PATIENCE_S
 from tests.ui.synthetic import stream
 
 
@@ -264,15 +265,13 @@ def test_an_interrupt_that_python_ignores_still_ends_the_command() -> None:
         "    module = Module()\n"
         "    ref = weakref.ref(module, lambda _: signal.raise_signal(signal.SIGINT))\n"
         "    del module\n"
-        "    try: time.sleep(60)\n"
+        "    try: time.sleep(3600)\n"
         "    except KeyboardInterrupt: return 130\n"
         "    return 0\n"
         "cli.main = wait\n"
         "sys.exit(__main__.main())\n"
     )
-    # Half of what it would sleep.
-    done = subprocess.run(
-        [sys.executable, "-c", code], capture_output=True, timeout=30, check=False
-    )
+    argv = [sys.executable, "-c", code]
+    done = subprocess.run(argv, capture_output=True, timeout=PATIENCE_S, check=False)
 
     assert (done.returncode, done.stderr) == (130, b"")

@@ -22,7 +22,7 @@ from ccplay.stream.sources import LabSource, ReplaySource, check_recording
 from ccplay.stream.wire import UnknownEvent
 from ccplay.traffic.flow import StartFlow
 from tests.events import HELLO
-from tests.terminals import eventually
+from tests.terminals import PATIENCE_S, eventually
 
 
 class Told:
@@ -233,14 +233,13 @@ async def test_a_lab_that_was_killed_is_not_waited_for_while_others_hold_its_pip
     left = tmp_path / "pid"
     hello = tmp_path / "hello"
     hello.write_bytes(wire.encode(HELLO))
-    script = f"sleep 60 & echo $! > {left}; cat {hello}; while :; do sleep 1; done"
+    script = f"sleep 3600 & echo $! > {left}; cat {hello}; while :; do sleep 1; done"
     source = LabSource(["sh", "-c", script], Build(), grace_s=0.1)
     session = Session(source)
     reading = asyncio.create_task(session.run())
     try:
         await eventually(lambda: session.state.hello)
-        # From here on: a busy machine may take its time to start the lab.
-        async with asyncio.timeout(10):
+        async with asyncio.timeout(PATIENCE_S):
             await source.close()
             await reading
         assert session.done

@@ -15,6 +15,7 @@ from ccplay.experiment.pool import Attempt, JobLimit, Pool, Worker, WorkerLostEr
 from ccplay.experiment.trial import RunOrder, RunOutcome
 from ccplay.state.lab_state import LabState
 from ccplay.stream.sinks import Sink
+from tests.terminals import PATIENCE_S
 from tests.unit.test_pool import ordered, result
 from tests.unit.test_schedules import scenario
 
@@ -87,7 +88,7 @@ class Hall:
             ordered,
             report=self.messages.append,
         )
-        await asyncio.wait_for(pool.run(measure, keep), 60.0)
+        await asyncio.wait_for(pool.run(measure, keep), PATIENCE_S)
 
     @property
     def numbers(self) -> list[tuple[str, int]]:

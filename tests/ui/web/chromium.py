@@ -16,14 +16,13 @@ from typing import Any
 import aiohttp
 import pytest
 
+from tests.terminals import PATIENCE_S
+
 FOUND = (
     shutil.which("chromium") or shutil.which("chromium-browser") or shutil.which("google-chrome")
 )
 
 needs_chromium = pytest.mark.skipif(FOUND is None, reason="there is no Chromium here")
-
-PATIENCE_S = 60.0
-"""Seconds to wait for the browser, whose start is slow on a busy machine."""
 
 _UNTIL = """new Promise((done) => {
   const look = () => { const found = %s; if (found) done(found); else setTimeout(look, 30); };

@@ -11,6 +11,7 @@ from ccplay.model.base import Event
 from ccplay.share import sockets
 from ccplay.share.presenter import Sharing, WebAddress
 from ccplay.share.web.gateway import serve
+from tests.terminals import PATIENCE_S
 from tests.ui.synthetic import stream
 from tests.ui.web.chromium import chromium
 
@@ -63,7 +64,7 @@ class Stage:
         """Stop sharing, and wait for the server to end."""
         await asyncio.to_thread(self.sharing.close)
         if self._serving is not None:
-            async with asyncio.timeout(20):
+            async with asyncio.timeout(PATIENCE_S):
                 await self._serving
             self._serving = None
 

@@ -10,6 +10,7 @@ from msgspec.structs import replace
 
 from ccplay.share.frames import Board, Votes
 from ccplay.share.web import feed
+from tests.terminals import PATIENCE_S
 from tests.ui.web.chromium import Tab, needs_chromium, new_tab
 from tests.ui.web.conftest import Stage
 
@@ -67,7 +68,7 @@ async def tab(stage: Stage, browser: str) -> AsyncIterator[Tab]:
 
 async def voted(stage: Stage, question: int, counts: tuple[int, ...]) -> Votes:
     """Wait until the presenter has these counts of votes; return the votes."""
-    async with asyncio.timeout(20):
+    async with asyncio.timeout(PATIENCE_S):
         while stage.sharing.votes is None or stage.sharing.votes.counts != counts:
             stage.sharing.listen()
             await asyncio.sleep(0.02)
@@ -212,7 +213,7 @@ async def test_nobody_is_asked_for_the_past_when_the_session_is_over(
         await tab.until(f"{SPOKEN}.includes('stopped sharing')")
         # Requests under way may still fail; later ones would, three a second, without an end.
         failed = -1
-        async with asyncio.timeout(30):
+        async with asyncio.timeout(PATIENCE_S):
             while failed != (failed := len(tab.complaints)):
                 await tab.evaluate("new Promise((done) => setTimeout(done, 1500))")
 
