@@ -15,6 +15,7 @@ import signal
 import socket
 import struct
 import sys
+import time
 from collections import deque
 from collections.abc import AsyncIterator, Generator, Sequence
 from pathlib import Path
@@ -155,6 +156,8 @@ class Held:
             self.approaching.set()
         self.arrived = asyncio.Event()
         """Event set when the program is held at its call; never if it ends before."""
+        self.passed: float | None = None
+        """Value of ``time.monotonic`` when the program was let past its call; None before."""
 
     def install(self) -> None:
         """Install the filter in this process, between fork and exec. Raises ``OSError``."""
@@ -182,6 +185,7 @@ class Held:
         self._released = True
         if self._waiting is not None:
             question, self._waiting = self._waiting, None
+            self.passed = time.monotonic()
             self._answer(question)
 
     def _end(self) -> None:
