@@ -18,10 +18,12 @@ ROUNDS = 20
 @pytest.fixture(autouse=True)
 def patient(monkeypatch: pytest.MonkeyPatch) -> None:
     """Let keys wait for the ones before, the pilot for all that keys cause, and toasts for both."""
-    monkeypatch.setattr(OrderlyApp, "NOTIFICATION_TIMEOUT", PATIENCE_S)
     for name in ("_PATIENCE_S", "_LATEST_S"):
         monkeypatch.setattr(keys_in_turn, name, PATIENCE_S)
-    wait, is_busy = Pilot._wait_for_screen, OrderlyApp._is_busy
+    wait, is_busy, notify = Pilot._wait_for_screen, OrderlyApp._is_busy, OrderlyApp.notify
+
+    def notify_for_long(app: OrderlyApp[Any], message: str, **options: Any) -> None:
+        notify(app, message, **options | {"timeout": PATIENCE_S})
 
     async def wait_for_keys(pilot: Pilot[Any]) -> bool:
         rounds = 0
@@ -39,3 +41,4 @@ def patient(monkeypatch: pytest.MonkeyPatch) -> None:
                 await asyncio.sleep(0)
 
     monkeypatch.setattr(Pilot, "_wait_for_screen", wait_for_keys)
+    monkeypatch.setattr(OrderlyApp, "notify", notify_for_long)

@@ -17,7 +17,7 @@ from tests.events import folded
 from tests.ui.synthetic import SyntheticSource, stream
 from tests.ui.test_main import playing
 from tests.ui.test_snapshots import SnapCompare, app_on, at
-from tests.ui.view import seek, text_of
+from tests.ui.view import seek, text_of, toasts
 
 
 def telling() -> Iterator[Event]:
@@ -88,7 +88,7 @@ async def test_a_variable_without_values_in_the_window_gives_way_to_rtt() -> Non
 async def test_v_reports_where_there_is_nothing_to_draw() -> None:
     async with playing(SyntheticSource(stream(seconds=20.0)), start_at=12.0) as (app, pilot):
         await pilot.press("v")
-        assert [each.message for each in app._notifications] == ["cubic reports no variables"]
+        assert toasts(app) == ["cubic reports no variables"]
         assert "RTT ms" in title(app)
 
 

@@ -19,7 +19,7 @@ from ccplay.ui.plot_row import plot_at
 from tests.ui.synthetic import SyntheticSource, stream
 from tests.ui.test_main import live, playing, until
 from tests.ui.test_snapshots import RECORDING, SIZES, SnapCompare, app_on, at, settled
-from tests.ui.view import text_of
+from tests.ui.view import text_of, toasts
 
 _FIRST, _LAST = 0x2800, 0x28FF
 """First and last Braille pattern: without a dot, and with all eight."""
@@ -41,10 +41,6 @@ def title(app: CcplayApp) -> str:
     return text_of(app, "cwnd").splitlines()[0]
 
 
-def told(app: CcplayApp) -> list[str]:
-    return [each.message for each in app._notifications]
-
-
 async def test_y_lays_both_lines_and_takes_them_away() -> None:
     async with frozen() as (app, pilot):
         before = text_of(app, "cwnd")
@@ -54,7 +50,7 @@ async def test_y_lays_both_lines_and_takes_them_away() -> None:
         area = text_of(app, "cwnd").partition("\n")[2]
         assert "W" in area
         assert "R" in area
-        assert told(app) == []
+        assert toasts(app) == []
         await pilot.press("y")
         assert text_of(app, "cwnd") == before
 
@@ -154,7 +150,7 @@ async def test_live_it_follows_what_is_measured() -> None:
     async with app.run_test(size=(120, 40)) as pilot:
         await until(pilot, lambda: app.main.view.shown.selected == "1")
         await pilot.press("y")
-        assert told(app) == [
+        assert toasts(app) == [
             "cwnd of flow 1 has not been reduced yet; theory starts at its first reduction."
         ]
         source.go_on.set()
@@ -175,7 +171,7 @@ async def test_a_frame_without_news_repaints_nothing_and_theory_is_kept() -> Non
 async def test_without_a_flow_there_is_nothing_to_lay() -> None:
     async with playing(live(stream(busy=False))) as (app, pilot):
         await pilot.press("y")
-        assert told(app) == ["No flow is selected: select one with ↑↓ to see theory."]
+        assert toasts(app) == ["No flow is selected: select one with ↑↓ to see theory."]
 
 
 async def test_bbr_follows_neither() -> None:
@@ -184,7 +180,7 @@ async def test_bbr_follows_neither() -> None:
     async with app.run_test(size=(120, 40)) as pilot:
         await at(app, 20.0)(pilot)
         await pilot.press("y")
-        assert told(app) == ["Flow 1 runs BBR, which follows neither W(t) nor Reno's line."]
+        assert toasts(app) == ["Flow 1 runs BBR, which follows neither W(t) nor Reno's line."]
         await pilot.press("down")
         assert app.main.view.theory is not None
 

@@ -16,7 +16,7 @@ from ccplay.ui.palette import Palette
 from tests.fake_lab import AT_FIRST, CODEL, PFIFO, SHORT, FakeLab
 from tests.ui.synthetic import SyntheticSource, stream
 from tests.ui.test_main import playing, until
-from tests.ui.view import text_of
+from tests.ui.view import text_of, toasts
 
 BACK = "undo: queue bottleneck back to pfifo 100 pkt"
 
@@ -32,10 +32,6 @@ async def changed(*commands: Command) -> AsyncIterator[tuple[CcplayApp, FakeLab,
             app.main.ask(command)
         await until(pilot, lambda: len(app.session.state.applied) == len(commands))
         yield app, lab, pilot
-
-
-def toasts(app: CcplayApp) -> list[str]:
-    return [each.message for each in app._notifications]
 
 
 async def test_z_puts_back_what_was_and_both_toast_and_log_report_it() -> None:

@@ -19,6 +19,11 @@ def text_of(app: CcplayApp, part: str) -> str:
     return "\n".join("".join(char for char, _ in row) for row in sheet._cells)
 
 
+def toasts(app: App[Any]) -> list[str]:
+    """Return the texts of the toasts, the oldest first."""
+    return [each.message for each in app._notifications]
+
+
 def seek(app: CcplayApp, t: float) -> str:
     """Show the moment ``t``; return the text of the table of flows."""
     app.main.shown.playhead.jump(t, app.session.state.now)
