@@ -7,9 +7,18 @@ from typing import Any
 import pytest
 from textual.pilot import Pilot, WaitForScreenTimeout
 
+from ccplay.share import presenter, sockets
+from ccplay.share.sockets import WatchSource
 from ccplay.ui import help as keys_in_turn
 from ccplay.ui.help import OrderlyApp
 from tests.terminals import PATIENCE_S
+
+_LIMITS = {
+    keys_in_turn: ("_PATIENCE_S", "_LATEST_S"),
+    sockets: ("_LIST_S", "_NEXT_S", "_TRY_PATIENCE_S"),
+    presenter: ("_START_S",),
+}
+"""Names of ccplay's limits in seconds for keys and for servers, which here wait for a CPU, too."""
 
 ROUNDS = 20
 """Messages, each caused by the one before, after which all is done that a key causes."""
@@ -17,9 +26,14 @@ ROUNDS = 20
 
 @pytest.fixture(autouse=True)
 def patient(monkeypatch: pytest.MonkeyPatch) -> None:
-    """Let keys wait for the ones before, the pilot for all that keys cause, and toasts for both."""
-    for name in ("_PATIENCE_S", "_LATEST_S"):
-        monkeypatch.setattr(keys_in_turn, name, PATIENCE_S)
+    """Let keys wait for the ones before, the pilot for all that they cause, spectators for servers,
+    and toasts for all of these.
+    """
+    for module, names in _LIMITS.items():
+        for name in names:
+            monkeypatch.setattr(module, name, PATIENCE_S)
+    for call in (sockets.join, vars(WatchSource)["join"].__func__):
+        monkeypatch.setattr(call, "__defaults__", (PATIENCE_S,))
     wait, is_busy, notify = Pilot._wait_for_screen, OrderlyApp._is_busy, OrderlyApp.notify
 
     def notify_for_long(app: OrderlyApp[Any], message: str, **options: Any) -> None:

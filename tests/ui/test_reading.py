@@ -42,9 +42,9 @@ async def test_until_the_moment_is_read_the_screen_reports_it() -> None:
     async with app.run_test(size=(120, 40)) as pilot:
         await until(pilot, lambda: "reading 00:25" in text_of(app, "header"))
         source.go_on.set()
-        # It begins at 00:25 and plays on, also while a busy machine looks elsewhere.
-        await until(pilot, lambda: "replay 1×" in text_of(app, "header"))
-        assert re.search("replay 1× 00:(2[5-9]|3)", text_of(app, "header"))
+        # It begins at 00:25 and plays on, perhaps to the end, while a busy machine looks elsewhere.
+        await until(pilot, lambda: "reading" not in text_of(app, "header"))
+        assert re.search("replay 1× 00:(2[5-9]|3)|paused 00:(29|3)", text_of(app, "header"))
 
 
 async def test_a_recording_that_is_damaged_shows_what_comes_before(tmp_path: Path) -> None:

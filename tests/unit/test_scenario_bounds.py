@@ -139,7 +139,7 @@ def test_any_file_is_read_or_refused_soon(tmp_path: Path) -> None:
         capture_output=True,
         check=True,
         text=True,
-        timeout=300,
+        timeout=600,
     )
     took, most_kb = json.loads(done.stdout)
     assert took.keys() == ATTACKS.keys()
