@@ -303,12 +303,12 @@ def _command(name: str, bound: int) -> Measure:
 # screen (1, 500, 300 of tests); what is said of a link that moves by its capacity (300, 340 of
 # tests); the reasons above, and the test of Textual's private parts (135 of tests); packets that a
 # new qdisc dropped, a reply that came late, a folder for each try, a discipline that gets no core
-# (10, 95 of tests); the order of captured packets, late flows, and tests that get no CPU (40, 60 of
+# (10, 95 of tests); the order of captured packets, late flows, and tests that get no CPU (40, 70 of
 # tests).
 MEASURES = (
     Measure("Python files", lambda h: len(h.package), 291),
     Measure("lines", lambda h: sum(each.lines for each in h.package), 81_800),
-    Measure("lines of tests", lambda h: h.lines_of_tests, 54_775),
+    Measure("lines of tests", lambda h: h.lines_of_tests, 54_785),
     _listed(
         f"modules below {SHORT} lines, without __init__",
         lambda h: [

@@ -70,7 +70,7 @@ async def test_saving_it_swaps_it_and_no_packet_is_lost(tmp_path: Path) -> None:
     file.write_text(ROOMY)
     async with under(file, seen) as lab:
         assert seen.kinds() == ["mine.py"]
-        lab.send(StartUdp(rate_bps=12_000_000, packet_bytes=1400, duration_s=4.0, monitor=True))
+        lab.send(StartUdp(rate_bps=11_000_000, packet_bytes=1400, duration_s=10.0, monitor=True))
         await lab.until(lambda _: seen.sweep().queue_own.get("mine_waiting_packets", [0])[0])
 
         file.write_text(ROOMY + "# saved\n")

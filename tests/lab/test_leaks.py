@@ -193,6 +193,13 @@ def kill(marker: str, part: str) -> None:
             victim.send_signal(signal.SIGKILL)
 
 
+def has_name(process: psutil.Process, *names: str) -> bool:
+    """Return whether a process still exists, with one of these names."""
+    with contextlib.suppress(psutil.NoSuchProcess):
+        return process.name() in names
+    return False
+
+
 @dataclass(frozen=True)
 class Busy:
     """A lab under traffic, with methods that find its processes."""
@@ -220,7 +227,7 @@ class Busy:
         chosen = {"unshare": found[:1], "lab": found[1:2]}.get(part, found[2:])
         for each in chosen:
             with contextlib.suppress(psutil.NoSuchProcess):
-                if part not in HOLDERS or each.name() == part:
+                if part not in HOLDERS or has_name(each, part):
                     each.kill()
 
 
@@ -348,7 +355,7 @@ async def test_a_lab_killed_while_a_trace_moves_a_link_leaves_nothing(
                 return
 
     def look(theirs: list[psutil.Process]) -> None:
-        mapped = [traces_of([each]) for each in theirs if each.name() in HOLDERS]
+        mapped = [traces_of([each]) for each in theirs if has_name(each, *HOLDERS)]
         assert len(mapped) == 2
         assert all(mapped)
         traces.update(traces_of(theirs))

@@ -79,11 +79,13 @@ async def test_a_running_flow_switches_its_algorithm_and_keeps_its_connection(
     acked = flow.series["bytes_acked"].last
     assert acked is not None
     await lab.until(lambda _: (flow.series["bytes_acked"].last or 0) > acked)
+    retransmits = flow.series["total_retrans"].last or 0
     lab.send(StopFlow(flow="s"))
     await end_of(lab, "s")
     assert flow.error is None
     assert flow.bytes >= acked
-    assert flow.retransmits >= (flow.series["total_retrans"].at(flow.series["cwnd"].end - 1) or 0)
+    # Samples between its stop and the end of its connection may count more.
+    assert flow.retransmits >= retransmits
     assert [cc for _, cc in flow.cc_changes] == ["reno", "bbr"]
 
 
@@ -125,10 +127,11 @@ def rtt_s(state: LabState) -> float:
     return (state.of(Ping)["p1"].series["rtt_us"].last or 0.0) / 1e6
 
 
-@SHARING
-async def test_a_flow_ends_after_its_bytes(lab: RunningLab) -> None:
-    lab.send(StartFlow(flow="b", bytes=500_000))
-    await end_of(lab, "b")
+@physical
+async def test_a_flow_ends_after_its_bytes() -> None:
+    async with running(BUILD) as lab:
+        lab.send(StartFlow(flow="b", bytes=500_000))
+        await end_of(lab, "b")
     flow = lab.state.flows["b"]
     assert flow.error is None
     # It counts what was asked for; it is read between sweeps, so few of those see more. 50 kB
