@@ -49,7 +49,7 @@ async def tab(stage: Stage, browser: str) -> AsyncIterator[Tab]:
 
 
 async def test_a_session_is_shown_live(stage: Stage, tab: Tab) -> None:
-    assert "live" in await tab.evaluate(STATE)
+    await tab.until(f"{STATE}.includes('live')")
     assert (
         await tab.evaluate("document.querySelector('h1').textContent") == "A <script>title</script>"
     )
