@@ -104,11 +104,13 @@ async def test_dctcp_holds_the_queue_near_the_threshold_and_cubic_fills_it() -> 
 
 
 async def test_every_mark_counted_comes_back_to_the_sender() -> None:
-    async with started("dctcp") as (lab, seen):
+    seen = Seen()
+    async with running(build("dctcp", K), seen) as lab:
         # What waits while the receiver's own call holds the socket is acknowledged all at once,
         # since Linux 6.7, whether marked or not: on a busy machine then one ACK speaks for both.
         with contextlib.suppress(LabError):
             lab.namespace("h2").sysctl({"net.ipv4.tcp_backlog_ack_defer": 0})
+        lab.send(StartFlow(flow="1"))
         await lab.until(lambda _: (seen.marks or 0) > 200)
         # No more marks: those under way come in, and the counts must meet.
         lab.send(SetLink(link=LINK, mark=0))
