@@ -199,9 +199,13 @@ class Lab:
             classifier=self._shaper,
             routing=built.routing,
             reserved=self._build.reserved,
+            before=lambda *traffic: self._tracing.expect(*traffic),  # noqa: PLW0108 - made below
         )
         self._stack.push_async_callback(self._traffic.close)
-        self._tracing = Tracing(self._probe.connections, self._traffic.runs, self._emit, self.clock)
+        self._tracing = Tracing(
+            *(self._probe.connections, self._traffic.runs, self._emit, self.clock),
+            self._build.traced,
+        )
         self._stack.callback(self._tracing.close)
         if self._build.traces:
             await self._tracing.prepare()

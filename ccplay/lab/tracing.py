@@ -4,14 +4,15 @@ from __future__ import annotations
 
 import asyncio
 import contextlib
+import math
 import mmap
 import os
 import struct
 import time
 from collections import defaultdict
-from collections.abc import Callable, Sequence
+from collections.abc import Callable, Iterable, Sequence
 from functools import cache
-from itertools import pairwise
+from itertools import dropwhile, pairwise
 from pathlib import Path
 from typing import NamedTuple, TypeAlias
 
@@ -229,6 +230,9 @@ class _Trace(msgspec.Struct):
     """Segment counts by the connection's name."""
     until: float = 0.0
     """Lab time in seconds at which the trace ends unless the flow is running."""
+    since_us: int | None = None
+    """Time of CLOCK_MONOTONIC at which the flow began; None until the trace is requested, so that
+    its records wait."""
 
     @property
     def known(self) -> bool:
@@ -245,8 +249,13 @@ class Tracing:
         runs: Callable[[str], bool],
         emit: Callable[[Event], None],
         clock: Callable[[], float],
+        expected: Iterable[str] = (),
     ) -> None:
-        """Start empty; ``connections`` returns a flow's connections, ``runs`` whether it runs."""
+        """Start empty; ``connections`` returns a flow's connections, ``runs`` whether it runs.
+
+        The flows ``expected`` will be traced from their start.
+        """
+        self._expected = set(expected)
         self._connections, self._runs = connections, runs
         self._emit, self._clock = emit, clock
         self._epoch_us = round((time.monotonic() - clock()) * 1e6)
@@ -262,26 +271,41 @@ class Tracing:
         with contextlib.suppress(CcplayError):
             await self._ready()
 
-    async def start(self, flow: str, namespace: Namespace, sports: range) -> None:
-        """Trace a flow that sends from these ports of a node; it need not be open yet.
+    def expect(self, flow: str, namespace: Namespace, sports: range) -> None:
+        """Keep the records of a flow that is about to start, if its trace is expected."""
+        if flow in self._expected and self._tracer is not None:
+            self._expected.remove(flow)
+            senders = frozenset((namespace.number, sport) for sport in sports)
+            # An error is reported when the trace is requested.
+            with contextlib.suppress(CcplayError):
+                self._tracer.listen(self._senders() | senders)
+                self._traces[flow] = _Trace(flow, senders, until=math.inf)
+
+    async def start(self, flow: str, namespace: Namespace, sports: range, since: float) -> None:
+        """Trace a flow that sends from these ports of a node, ``since`` a lab time in seconds.
+
+        It need not be open yet.
 
         Raises ``CommandError`` if it is already traced, ``UnsupportedError`` if it can't be.
         """
-        if flow in self._traces:
+        trace = self._traces.get(flow)
+        if trace is not None and trace.since_us is not None:
             raise CommandError(f"flow {flow} is already traced")
-        trace = _Trace(flow, frozenset((namespace.number, sport) for sport in sports))
+        if trace is None:
+            trace = _Trace(flow, frozenset((namespace.number, sport) for sport in sports))
         try:
             tracer = await self._ready()
             tracer.listen(self._senders() | trace.senders)
         except CcplayError as error:
             raise UnsupportedError(f"flow {flow} is sampled, not traced: {error}") from None
-        self._traces[flow] = trace
+        trace.since_us, self._traces[flow] = self._epoch_us + round(since * 1e6), trace
         self._emit(TraceStarted(t=self._clock(), flow=flow))
 
     def stop(self, flow: str) -> None:
         """End a trace. Raises ``CommandError`` if there is none."""
-        if flow not in self._traces:
-            there = ", ".join(self._traces) or "none"
+        asked = [each.flow for each in self._traces.values() if each.since_us is not None]
+        if flow not in asked:
+            there = ", ".join(asked) or "none"
             raise CommandError(f"flow {flow!r} is not traced; traced: {there}")
         self.collect()
         if flow in self._traces:
@@ -293,13 +317,16 @@ class Tracing:
             return
         now = self._clock()
         for trace in self._traces.values():
-            if self._runs(trace.flow):
+            # An expected trace that nobody requests soon is given up.
+            requested = trace.since_us is not None
+            if self._runs(trace.flow) and (requested or trace.until == math.inf):
                 trace.until = now + _LINGER_S
         over = [each for each in self._traces.values() if now > each.until]
         for record in self._tracer.drain():
             self._unclaimed.setdefault(record.cookie, []).append(record)
         for trace in self._traces.values():
-            trace.connections = trace.connections or self._connections(trace.flow)
+            if trace.since_us is not None:
+                trace.connections = trace.connections or self._connections(trace.flow)
             for connection in trace.connections:
                 self._report(trace, connection)
         if all(trace.known for trace in self._traces.values()):
@@ -334,6 +361,8 @@ class Tracing:
         del self._traces[trace.flow]
         if self._tracer is not None:
             self._tracer.listen(self._senders())
+        if trace.since_us is None:
+            return
         self._report_missing(trace, at_the_end=True)
         segments = sum(each.reported for each in trace.counts.values())
         self._emit(TraceEnded(t=self._clock(), flow=trace.flow, segments=segments))
@@ -342,6 +371,9 @@ class Tracing:
         """Report the new records of a connection."""
         name = connection.name
         records = self._unclaimed.pop(connection.cookie, []) if connection.cookie else []
+        # What opened the connection is acknowledged before the moment of a flow that waits for it.
+        since_ns = 1000 * (trace.since_us or 0)
+        records = [*dropwhile(lambda each: each.ns < since_ns, records)]
         segments = [each for each in records if each.segments]
         for at in range(0, len(segments), blocks.LONGEST):
             self._emit(samples(name, segments[at : at + blocks.LONGEST], self._epoch_us))

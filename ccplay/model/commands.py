@@ -46,6 +46,8 @@ class Build(Command, Generic[AnyStart_co], frozen=True):
     The lab assigns these names to no other traffic."""
     traces: bool = False
     """Whether the script traces flows, which the lab then prepares in advance."""
+    traced: Annotated[list[str], MANY] = []
+    """Names of traffic that the script traces from its start, and so from its first ACK."""
     first: Annotated[list[AnyStart_co], FEW] = []
     """Starts that a script makes as soon as the network is ready; prepared before ``Ready``."""
     soon: Annotated[list[StartTogether[AnyStart_co]], FEW] = []

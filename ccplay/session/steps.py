@@ -117,10 +117,25 @@ class Script:
             build,
             reserved=[name for name in names if name is not None],
             traces=any(isinstance(each, TraceFlow) for each in commands),
+            traced=self._traced_from_start(),
             first=moments.pop(0.0, []),
             soon=[StartTogether(at=at, commands=each) for at, each in moments.items()],
             prepared=list(named),
         )
+
+    def _traced_from_start(self) -> list[str]:
+        """Return the names of the traffic whose trace begins at the moment of its start."""
+        begins = {
+            (kind.name_of(each.command), each.after, each.at_s)
+            for each in self._waiting
+            if (kind := started_by(each.command)) is not None
+        }
+        return [
+            each.command.flow
+            for each in self._waiting
+            if isinstance(each.command, TraceFlow)
+            and (each.command.flow, each.after, each.at_s) in begins
+        ]
 
     def _early(self) -> list[Step]:
         """Return the first starts of traffic, in order, until another command or ``_SOON_S``."""

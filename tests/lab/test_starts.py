@@ -123,6 +123,7 @@ async def test_what_is_stopped_before_its_moment_leaves_no_program_behind() -> N
         await lab.until(lambda _: iperfs(lab.source.pid) == 2)
 
 
+@physical
 async def test_a_flow_whose_first_syn_is_lost_starts_at_its_moment() -> None:
     """The kernel repeats a SYN after 1 s (RFC 6298, 2.1), and a session asks 1.3 s before."""
     async with running(LINEAR) as lab:

@@ -14,7 +14,7 @@ from typing import NamedTuple, TypeVar
 import pytest
 
 from ccplay.lab.tracing import PROBE, lack_of
-from ccplay.model.commands import Build, SetLink, TraceFlow, UntraceFlow
+from ccplay.model.commands import Build, SetLink, StartTogether, TraceFlow, UntraceFlow
 from ccplay.model.network import Topology
 from ccplay.model.series import Series
 from ccplay.model.values import LinkSetting
@@ -49,7 +49,7 @@ OPEN, LOSS = 0, 4
 
 def build(delay_us: int = 10_000) -> Build:
     links = {"bottleneck": LinkSetting(rate=10_000_000, delay_us=delay_us)}
-    return Build(topology=Topology(kind="linear"), links=links, traces=True)
+    return Build(topology=Topology(kind="linear"), links=links, traces=True, traced=["1"])
 
 
 BUILD = build()
@@ -75,6 +75,18 @@ async def one_flow(lab: RunningLab, seconds: float) -> Flow:
     lab.send(StopFlow(flow="1"))
     await lab.until(lambda state: not state.flows["1"].running and not state.traced)
     return lab.state.flows["1"]
+
+
+@needs_root
+async def test_a_trace_of_the_moment_of_the_start_has_the_first_ack() -> None:
+    """A round trip takes 0.2 ms here, much less than the command that traces."""
+    async with running(build(delay_us=100)) as lab:
+        at = lab.state.now + 1.5
+        lab.source.send(StartTogether(at=at, commands=[StartFlow(flow="1", cc="cubic")]))
+        await lab.until(lambda state: state.now >= at)
+        lab.send(TraceFlow(flow="1"))
+        await lab.until(lambda state: "1" in state.flows and state.flows["1"].trace)
+        check_first_segment(lab.state.flows["1"])
 
 
 @needs_root

@@ -204,3 +204,19 @@ def test_the_lab_learns_beforehand_that_there_will_be_traces() -> None:
     assert Script([start, trace]).prepare(Build()) == Build(
         reserved=["1"], traces=True, first=[StartFlow(flow="1")]
     )
+
+
+@pytest.mark.parametrize(
+    ("trace", "traced"),
+    [
+        (Step(2.0, TraceFlow(flow="1")), ["1"]),
+        (Step(2.5, TraceFlow(flow="1")), []),
+        (Step(2.0, TraceFlow(flow="2")), []),
+        (Step(2.0, TraceFlow(flow="1"), after="2"), []),
+    ],
+)
+def test_the_lab_learns_beforehand_which_first_acks_are_traced(
+    trace: Step, traced: list[str]
+) -> None:
+    start = Step(2.0, StartFlow(flow="1"))
+    assert Script([start, trace]).prepare(Build()).traced == traced

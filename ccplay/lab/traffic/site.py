@@ -43,9 +43,11 @@ class Site:
         classifier: Shaper | None,
         paths: PathFinder | None,
         routing: Routing | None = None,
+        before: Callable[[str, Namespace, range], None] | None = None,
     ) -> None:
         """Prepare; ``classifier`` learns about packets before they are sent.
 
+        ``before`` is called with the name, the source and its ports before traffic starts.
         ``paths`` is None if the kernel does not report which of several paths packets take,
         and ``routing`` if no path is known.
         """
@@ -55,7 +57,7 @@ class Site:
         self.paths = paths
         self.ports = Ports()
         self.bypass = Bypass(network, namespace)
-        self._classifier = classifier
+        self._classifier, self._before = classifier, before
         self._cleaning: set[asyncio.Task[None]] = set()
         self._shared: dict[type, object] = {}
         self.closing = AsyncExitStack()
@@ -116,6 +118,8 @@ class Site:
         Raises ``CommandError`` if no path leads there, ``UnsupportedError`` if paths are unknown.
         """
         name, via = command.name or "", getattr(command, "via", None)
+        if self._before is not None and packets.sports is not None:
+            self._before(name, self.namespace(packets.ends[0]), packets.sports)
         if self.paths is not None:
             self.paths.expect(name, packets, via)
         elif via:
@@ -215,6 +219,8 @@ class Connected(Running):
 
     sports: range
     """Source ports of the connections."""
+    began: float
+    """Lab time in seconds of the start; a connection may have been opened before, and waited."""
 
     @property
     def opening_under(self) -> str | None:

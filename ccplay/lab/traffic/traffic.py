@@ -72,11 +72,13 @@ class LabTraffic:
         classifier: Shaper | None = None,
         routing: Routing | None = None,
         reserved: Iterable[str] = (),
+        before: Callable[[str, Namespace, range], None] | None = None,
     ) -> None:
         """``namespace`` returns a node's namespace; ``emit`` receives events at times of ``clock``.
 
         ``classifier`` learns about packets before they are sent. ``routing`` reports which of
         several paths they take. Names that are ``reserved`` are not assigned automatically.
+        ``before`` is called with the name, the source and its ports before traffic starts.
         """
         self._reserved = set(reserved)
         self._paths = (
@@ -90,6 +92,7 @@ class LabTraffic:
             classifier=classifier,
             paths=self._paths,
             routing=routing,
+            before=before,
         )
         self._running: dict[str, Running] = {}
         self._starting: dict[str, asyncio.Task[tuple[Any, Running]]] = {}
@@ -147,13 +150,13 @@ class LabTraffic:
         """
         self._connected(name).switch(cc)
 
-    def sender(self, name: str) -> tuple[Namespace, range]:
-        """Return the namespace and the ports from which a running flow or download sends.
+    def sender(self, name: str) -> tuple[Namespace, range, float]:
+        """Return the namespace, the ports and the start in seconds of a running flow or download.
 
         Raises ``CommandError`` if none with this name is running.
         """
         found = self._connected(name)
-        return self._site.namespace(found.src), found.sports
+        return self._site.namespace(found.src), found.sports, found.began
 
     def runs(self, name: str) -> bool:
         """Return whether a flow or download with this name is running."""

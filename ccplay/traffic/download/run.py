@@ -129,7 +129,7 @@ class RunningDownload(Connected):
         """Prepare a download; the server listens on ``port``."""
         super().__init__(command, site)
         self._command, self._server, self._probe = command, server, site.probe
-        self._started = self._reported_at = site.clock()
+        self.began = self._reported_at = site.clock()
         self._arrived = 0
         self.sports = range(port, port + 1)
         self._server_port = port
@@ -147,11 +147,11 @@ class RunningDownload(Connected):
         cc = congestion.require(command.cc) if command.cc else None
         server = f"{self._site.network.address(self.src)}:{self._server_port}"
         line = wget_argv(server, command.bytes, self.name, cc)
-        self._program, self._started = await entry.start(self.receiver, line, Hold("connect"))
+        self._program, self.began = await entry.start(self.receiver, line, Hold("connect"))
         self._program.ignore_output()
         self._emit(
             DownloadStarted(
-                t=self._started,
+                t=self.began,
                 download=self.name,
                 src=self.src,
                 dst=self.dst,
@@ -195,7 +195,7 @@ class RunningDownload(Connected):
         if self._port is not None:
             self._probe.untrack(self.name)
         now = self._clock()
-        size, seconds = result or (self._arrived, now - self._started)
+        size, seconds = result or (self._arrived, now - self.began)
         error = None if result or self._asked else self._program.last_words()
         self.ended.set()
         self._emit(

@@ -181,11 +181,9 @@ class RunningFlow(Connected):
             with contextlib.suppress(UnsupportedError):
                 self._bypass.open(self.src, self.dst, self.port)
         ports = [(sport, self.port) for sport in self.sports]
-        client, self._started = await entry.start(
-            self.sender, sending, self.hold, self.program, ports
-        )
+        client, self.began = await entry.start(self.sender, sending, self.hold, self.program, ports)
         self._was_held = entry.holds
-        self._read = Reading(self._started, 0)
+        self._read = Reading(self.began, 0)
         client.ignore_output()
         self._programs.append(client)
         self._track()
@@ -251,7 +249,7 @@ class RunningFlow(Connected):
             return
         if self._opened is None:
             busy_s = shortest_busy_s(known_before, known)
-            self._opened = self._started if self._was_held else opening(before.t, now.t, busy_s)
+            self._opened = self.began if self._was_held else opening(before.t, now.t, busy_s)
             # It had sent nothing before, however old the previous reading is.
             before = Reading(self._opened, 0)
         if not self._reported and self._has_its_algorithm(known[0].cc):
@@ -271,7 +269,7 @@ class RunningFlow(Connected):
             self._probe.glance(self.name)
             self._take_reading()
         if not self._reported:
-            self._look_again(look_for_opening_after_s(self._clock() - self._started))
+            self._look_again(look_for_opening_after_s(self._clock() - self.began))
         elif self._command.bytes is not None:
             self._look_again(self._until_limit_s())
 
