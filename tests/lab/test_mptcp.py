@@ -164,13 +164,13 @@ async def test_hosts_send_and_receive_at_once_and_flows_are_switched_and_end() -
     """A host whose paths the lab manages still accepts subflows."""
     async with running(FABRIC) as lab:
         await open_subflows(lab, StartFlow(flow="there", src="h1", dst="h2", mptcp=True))
-        back = StartFlow(flow="back", src="h2", dst="h1", mptcp=True, bytes=1_000_000)
+        back = StartFlow(flow="back", src="h2", dst="h1", mptcp=True, bytes=4_000_000)
         await open_subflows(lab, back)
         lab.send(SetCongestionControl(flow="there", cc="reno"))
         there = lab.state.flows["there"]
         await lab.until(lambda _: all(each.cc == "reno" for each in (there, *there.subflows)))
         await lab.until(lambda state: state.flows["back"].ended is not None)
-        assert lab.state.flows["back"].bytes == 1_000_000
+        assert lab.state.flows["back"].bytes == 4_000_000
         assert all(not each.running for each in lab.state.flows["back"].subflows)
         lab.send(StopFlow(flow="there"))
         await lab.until(lambda _: not there.running)
