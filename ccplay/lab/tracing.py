@@ -4,7 +4,6 @@ from __future__ import annotations
 
 import asyncio
 import contextlib
-import math
 import mmap
 import os
 import struct
@@ -172,6 +171,10 @@ def complete(data: bytes) -> list[SegmentRecord]:
 _LINGER_S = 1.0
 """Seconds to wait for the last ACKs of a flow that has ended."""
 
+_AWAITED_S = 15.0
+"""Seconds after which an expected trace is given up if nobody has requested it; a network waits up
+to 10 s for the traffic that starts with it."""
+
 _REPORT_MISSING_S = 1.0
 """Seconds between reports of missed segments."""
 
@@ -279,7 +282,7 @@ class Tracing:
             # An error is reported when the trace is requested.
             with contextlib.suppress(CcplayError):
                 self._tracer.listen(self._senders() | senders)
-                self._traces[flow] = _Trace(flow, senders, until=math.inf)
+                self._traces[flow] = _Trace(flow, senders, until=self._clock() + _AWAITED_S)
 
     async def start(self, flow: str, namespace: Namespace, sports: range, since: float) -> None:
         """Trace a flow that sends from these ports of a node, ``since`` a lab time in seconds.
@@ -298,7 +301,8 @@ class Tracing:
             tracer.listen(self._senders() | trace.senders)
         except CcplayError as error:
             raise UnsupportedError(f"flow {flow} is sampled, not traced: {error}") from None
-        trace.since_us, self._traces[flow] = self._epoch_us + round(since * 1e6), trace
+        trace.since_us, trace.until = self._epoch_us + round(since * 1e6), 0.0
+        self._traces[flow] = trace
         self._emit(TraceStarted(t=self._clock(), flow=flow))
 
     def stop(self, flow: str) -> None:
@@ -317,9 +321,7 @@ class Tracing:
             return
         now = self._clock()
         for trace in self._traces.values():
-            # An expected trace that nobody requests soon is given up.
-            requested = trace.since_us is not None
-            if self._runs(trace.flow) and (requested or trace.until == math.inf):
+            if trace.since_us is not None and self._runs(trace.flow):
                 trace.until = now + _LINGER_S
         over = [each for each in self._traces.values() if now > each.until]
         for record in self._tracer.drain():
