@@ -11,6 +11,7 @@ import pytest
 from ccplay.errors import ScenarioError
 from ccplay.scenario.document import MOST_PARTS, TooMuchError, loads
 from ccplay.scenario.reading import load
+from tests.terminals import PATIENCE_S
 
 HEAD = 'duration = "30 s"\nlinks.bottleneck.rate = "1 Mbit/s"\n'
 LONGEST_S = 3.0
@@ -139,7 +140,7 @@ def test_any_file_is_read_or_refused_soon(tmp_path: Path) -> None:
         capture_output=True,
         check=True,
         text=True,
-        timeout=600,
+        timeout=max(PATIENCE_S, 300),
     )
     took, most_kb = json.loads(done.stdout)
     assert took.keys() == ATTACKS.keys()
