@@ -172,8 +172,7 @@ _LINGER_S = 1.0
 """Seconds to wait for the last ACKs of a flow that has ended."""
 
 _AWAITED_S = 15.0
-"""Seconds after which an expected trace is given up if nobody has requested it; a network waits up
-to 10 s for the traffic that starts with it."""
+"""Seconds after which an expected trace is given up; a network waits up to 10 s for traffic."""
 
 _REPORT_MISSING_S = 1.0
 """Seconds between reports of missed segments."""
