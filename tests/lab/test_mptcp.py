@@ -83,26 +83,29 @@ async def test_two_disjoint_paths_carry_twice_the_payload_of_one(manager: str) -
 async def test_lia_takes_no_more_than_tcp_of_a_bottleneck_that_its_subflows_share() -> None:
     """RFC 6356, section 2: half of it. Four uncoupled subflows would have four fifths.
 
-    The share is over half a minute, in which either may have lost more: from 1/4 to 5/8.
-    Over 15 s it was 0.29 to 0.46, and 0.26 to 0.43 over 6 s.
+    The share is over half a minute, in which either may have lost more: from 1/4 to 5/8. It was
+    0.48 to 0.58, and 0.76 to 0.81 uncoupled. PIE drops at random; a full pfifo drops from whoever
+    has sent a burst, and there it was 0.25 to 0.6.
     """
-    queue = Qdisc(kind="pfifo", options={"limit": 40})
-    core = LinkSetting(rate=10_000_000, delay_us=1_000, qdisc=queue)
+    queue = Qdisc(kind="pie", options={"target": 30_000})
+    core = LinkSetting(rate=20_000_000, delay_us=0, qdisc=queue)
+    edge = LinkSetting(rate=100_000_000, delay_us=0)
     shape = {"leaves": 2, "spines": 1, "hosts": 2}
     build = Build(
-        topology=Topology(kind="leaf-spine", parameters=shape), links={"core": core, "edge": EDGE}
+        topology=Topology(kind="leaf-spine", parameters=shape), links={"core": core, "edge": edge}
     )
     coupled = StartFlow(flow="m", src="h1", dst="h3", mptcp=True, subflows=4, cc="lia.bpf")
     async with running(build) as lab:
-        lab.send(StartFlow(flow="tcp", src="h2", dst="h4", cc="reno"))
+        # First, so that its handshake is not lost to the slow start of the other.
         subflows = await open_subflows(lab, coupled, 4)
         await lab.until(lambda _: all(each.cc == "lia.bpf" for each in subflows))
+        lab.send(StartFlow(flow="tcp", src="h2", dst="h4", cc="reno"))
         await lab.run_for(3)
         start = lab.state.now
         await lab.run_for(30)
         end, state = lab.state.now, lab.state
         mine, other = (goodput_bps(state, state.flows[name], start, end) for name in ("m", "tcp"))
-    assert mine + other > 0.85 * ONE_BPS
+    assert mine + other > 0.85 * 2 * ONE_BPS
     assert 1 / 4 < mine / (mine + other) < 5 / 8
 
 
@@ -175,6 +178,30 @@ async def test_hosts_send_and_receive_at_once_and_flows_are_switched_and_end() -
         lab.send(StopFlow(flow="there"))
         await lab.until(lambda _: not there.running)
     assert not [each for each in lab.state.log if each.kind in ("error", "warning")]
+
+
+async def test_a_flow_that_fell_back_to_tcp_is_reported_and_counted_as_tcp() -> None:
+    """RFC 8684, section 3.7. One in three does where half is lost, and none of 24 once in 10^4.
+
+    One that does so when its SYN is lost never had a subflow.
+    """
+    lossy = LinkSetting(rate=10_000_000, delay_us=1_000, loss=0.5)
+    build = Build(topology=Topology(kind="multihomed"), links={"bottleneck": lossy})
+
+    def fallen(state: LabState) -> list[Flow]:
+        texts = [each.text.split() for each in state.log if "fell back to TCP" in each.text]
+        return [flow for _, name, *_ in texts if (flow := state.flows[name]).subflows]
+
+    async with running(build) as lab:
+        lab.send(*(StartFlow(flow=f"m{number}", mptcp=True) for number in range(24)))
+        await lab.until(fallen)
+        flow = fallen(lab.state)[0]
+        (only,) = flow.subflows
+        await lab.swept()
+        tick = lab.state.sweeps.end - 1
+        acked, alone = (each.series["bytes_acked"].at(tick) for each in (flow, only))
+        assert acked is not None
+        assert acked == alone
 
 
 @pytest.mark.parametrize("rootless", [False, True], ids=["root", "rootless"])

@@ -68,8 +68,10 @@ _ATTRIBUTE = struct.Struct("=HH")
 _MESSAGE = struct.Struct("=IH10xBB2x2s2s4s12x4s")
 """Length and type; then family, state, both ports and both IPv4 addresses of ``inet_diag_msg``."""
 
-_TOKEN, _ACKED = 12, 72
-"""Offsets in ``struct mptcp_info`` of ``mptcpi_token`` and ``mptcpi_bytes_acked`` (Linux 6.5)."""
+_FLAGS, _TOKEN, _ACKED = 8, 12, 72
+"""Offsets in ``struct mptcp_info``, whose ``mptcpi_bytes_acked`` came with Linux 6.5."""
+_FALLBACK = 1
+"""Bit of ``mptcpi_flags``: the connection fell back to TCP (RFC 8684, section 3.7)."""
 
 
 class SubflowEnd(NamedTuple):
@@ -113,16 +115,13 @@ class MptcpSockets:
             )
         return found
 
-    def acknowledged(self, token: int) -> int | None:
-        """Return how many bytes the other end has acknowledged at the level of the connection.
-
-        None if the kernel does not count them, or there is no such connection. Raises ``OSError``.
-        """
+    def info(self, token: int) -> bytes:
+        """Return ``struct mptcp_info`` of a connection, empty without one. Raises ``OSError``."""
         for _, attributes in self._dump(IPPROTO_MPTCP, _OPEN_STATES):
             info = split(attributes).get(INET_DIAG_INFO, b"")
-            if len(info) >= _ACKED + 8 and struct.unpack_from("=I", info, _TOKEN)[0] == token:
-                return int(struct.unpack_from("=Q", info, _ACKED)[0])
-        return None
+            if info[_TOKEN : _TOKEN + 4] == struct.pack("=I", token):
+                return info
+        return b""
 
     def _dump(self, protocol: int, states: int) -> list[tuple[tuple[Any, ...], bytes]]:
         """Return the head of each message, unpacked, and its attributes."""
@@ -199,11 +198,9 @@ class Subflows:
         self._probe, self._emit, self._clock = probe, emit, clock
         self.joint = Joint(flow, self._acknowledged)
         self._token: int | None = None
-        self._began = clock()
-        self._looked = float("-inf")
-        self._numbers = 0
+        self._began, self._looked = clock(), float("-inf")
+        self._numbers, self._fell_back = 0, False
         self._wanted: list[_Wanted] = []
-        self._warned = False
 
     def track(self, ends: Sequence[Ends]) -> None:
         """Sample the connection and its subflows; the sender connects the first one."""
@@ -257,7 +254,9 @@ class Subflows:
                     self._wanted[place] = self._replacement(each)
             elif there is None and not self._by_kernel and now >= each.tried_at + each.again_s:
                 each.tried_at = now
-                self._create(place, each)
+                # The kernel refuses until the connection is fully established.
+                with suppress(OSError):
+                    self._manager.create(self._token, place, each.ends)
 
     def _take_in(self, found: dict[Ends, SubflowEnd]) -> None:
         """Sample subflows that the kernel has opened."""
@@ -271,11 +270,8 @@ class Subflows:
         if first is not None and first.established and first.token:
             self._token = first.token
             self._opened(self._wanted[0], first)
-        elif (
-            now > self._began + _PATIENCE_S and not self._warned and self._wanted[0].connection.info
-        ):
-            self._warned = True
-            self._log(f"flow {self._flow} fell back to TCP: it has no subflows")
+        elif now > self._began + _PATIENCE_S and self._wanted[0].connection.info:
+            self._fall_back()
 
     def _want(self, ends: Ends) -> _Wanted:
         self._numbers += 1
@@ -310,14 +306,18 @@ class Subflows:
         next_one.tried_at, next_one.again_s = self._clock(), min(2 * each.again_s, _LONGEST_TRY_S)
         return next_one
 
-    def _create(self, place: int, each: _Wanted) -> None:
-        """Ask for a subflow; the kernel refuses until the connection is fully established."""
-        assert self._token is not None  # noqa: S101 - nothing is asked for before
-        with suppress(OSError):
-            self._manager.create(self._token, place, each.ends)
-
     def _acknowledged(self) -> int | None:
-        return None if self._token is None else self._sockets.acknowledged(self._token)
+        info = b"" if self._token is None else self._sockets.info(self._token)
+        if info and info[_FLAGS] & _FALLBACK:
+            # Of such a connection the kernel counts the bytes sent.
+            self._fall_back()
+            return None
+        return struct.unpack_from("=Q", info, _ACKED)[0] if len(info) >= _ACKED + 8 else None
+
+    def _fall_back(self) -> None:
+        if not self._fell_back:
+            self._fell_back = True
+            self._log(f"flow {self._flow} fell back to TCP after a lossy handshake; start it again")
 
     def _log(self, text: str) -> None:
         self._emit(Log(t=self._clock(), level="warning", text=text))
