@@ -193,8 +193,7 @@ class Subflows:
         """
         self._on_open, self._by_kernel = on_open, by_kernel
         self._flow, self._src = flow, namespace.name
-        self._sockets = MptcpSockets(namespace)
-        self._manager = PathManager(namespace)
+        self._sockets, self._manager = MptcpSockets(namespace), PathManager(namespace)
         self._probe, self._emit, self._clock = probe, emit, clock
         self.joint = Joint(flow, self._acknowledged)
         self._token: int | None = None
@@ -227,7 +226,8 @@ class Subflows:
     def look(self) -> None:
         """Record which subflows have opened or ended, and open missing ones."""
         now = self._clock()
-        if now < self._looked + _LOOK_S and all(each.open for each in self._wanted):
+        all_open = all(each.open for each in self._wanted)
+        if self._fell_back or (all_open and now < self._looked + _LOOK_S):
             return
         self._looked = now
         try:
@@ -238,12 +238,11 @@ class Subflows:
         if self._token is None:
             self._find_token(found, now)
             return
+        found = {ends: each for ends, each in found.items() if each.token == self._token}
         if self._by_kernel:
             self._take_in(found)
         for place, each in enumerate([*self._wanted]):
             there = found.get(each.ends)
-            if there is not None and there.token != self._token:
-                there = None
             if there is not None and there.established and not each.open:
                 self._opened(each, there)
             elif there is None and each.open:
@@ -262,7 +261,7 @@ class Subflows:
         """Sample subflows that the kernel has opened."""
         known = {each.ends for each in self._wanted}
         for ends, there in found.items():
-            if there.token == self._token and there.established and ends not in known:
+            if there.established and ends not in known:
                 self._wanted.append(self._want(ends))
 
     def _find_token(self, found: dict[Ends, SubflowEnd], now: float) -> None:
