@@ -12,9 +12,7 @@ from ccplay.bpf.loaded import library
 from ccplay.model.values import INFINITE_SSTHRESH
 from ccplay.model.variables import FLOW_VARIABLES, Combined, combine
 
-# --- ``struct tcp_info`` --------------------------------------------------------------------------
-# ``struct tcp_info``: the fields that are read, and their conversion to units of ``TcpSamples``.
-#
+# --- the fields of ``struct tcp_info`` that are read, in units of ``TcpSamples`` ------------------
 # Source: include/uapi/linux/tcp.h.
 
 FIELDS: tuple[tuple[str, str, int], ...] = (

@@ -100,7 +100,7 @@ class Lab:
     def __init__(
         self,
         emit: Callable[[Event], None],
-        clock: Callable[[], float],
+        start: float,
         events_dropped: Callable[[], int],
         *,
         place: CaptureFolder,
@@ -108,16 +108,16 @@ class Lab:
         disciplines: Forked,
         traces: Traces,
     ) -> None:
-        """Prepare a lab; ``clock`` returns lab time in seconds, ``emit`` receives events.
+        """Prepare a lab whose time begins at ``start``, a moment of ``time.monotonic``.
 
-        ``place`` is where captures are written, ``forked`` a delay line that waits for orders,
-        ``disciplines`` the processes of disciplines in software. ``traces`` may move links; files
-        arrive before the commands that need them.
+        ``emit`` receives events, ``place`` is where captures are written, ``forked`` a delay line
+        that waits for orders, ``disciplines`` the processes of disciplines in software. ``traces``
+        may move links; files arrive before the commands that need them.
         """
         self._forked = forked
         self._disciplines = disciplines
         self._place = place
-        self.clock = clock
+        self._start = start
         self._emit = emit
         self._events_dropped = events_dropped
         self._stack = AsyncExitStack()
@@ -125,8 +125,12 @@ class Lab:
         self._marks = MarkNames()
         self._defaults: dict[str, str] = {}
         """Default congestion control of new connections by host, as last set."""
-        self.starting = Starting(clock)
+        self.starting = Starting(self.clock)
         self.traces = traces
+
+    def clock(self) -> float:
+        """Return lab time in seconds."""
+        return round(time.monotonic() - self._start, 6)
 
     async def survey(self, build: Build) -> None:
         """Examine this kernel and plan the network.
@@ -204,7 +208,8 @@ class Lab:
         self._stack.push_async_callback(self._traffic.close)
         self._tracing = Tracing(
             *(self._probe.connections, self._traffic.runs, self._emit, self.clock),
-            self._build.traced,
+            start=self._start,
+            expected=self._build.traced,
         )
         self._stack.callback(self._tracing.close)
         if self._build.traces:
@@ -239,7 +244,7 @@ class Lab:
         await asyncio.gather(*(each.prepare(until, grace_s) for _, each in early))
         begun = await self._shaper.start_traces()
         # Runs are compared from this moment on, so what moves their links begins at it.
-        ready = Ready(t=round(self.clock() + begun - time.monotonic(), 6))
+        ready = Ready(t=round(begun - self._start, 6))
         await asyncio.sleep(ready.t - self.clock())
         for at, each in early:
             self.starting.add(round(ready.t + at, 6), each, prepared=True)

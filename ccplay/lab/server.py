@@ -73,7 +73,7 @@ async def _serve(place: CaptureFolder, forked: Child, disciplines: software.Fork
         build = await _first_command(lines, traces)
         lab = Lab(
             outlet.put,
-            lambda: round(time.monotonic() - start, 6),
+            start,
             lambda: outlet.dropped,
             place=place,
             forked=forked,

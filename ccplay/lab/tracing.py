@@ -7,7 +7,6 @@ import contextlib
 import mmap
 import os
 import struct
-import time
 from collections import defaultdict
 from collections.abc import Callable, Iterable, Sequence
 from functools import cache
@@ -251,16 +250,19 @@ class Tracing:
         runs: Callable[[str], bool],
         emit: Callable[[Event], None],
         clock: Callable[[], float],
+        *,
+        start: float,
         expected: Iterable[str] = (),
     ) -> None:
         """Start empty; ``connections`` returns a flow's connections, ``runs`` whether it runs.
 
-        The flows ``expected`` will be traced from their start.
+        ``clock`` began at ``start``, a moment of ``time.monotonic``. The flows ``expected`` will be
+        traced from their start.
         """
         self._expected = set(expected)
         self._connections, self._runs = connections, runs
         self._emit, self._clock = emit, clock
-        self._epoch_us = round((time.monotonic() - clock()) * 1e6)
+        self._epoch_us = round(start * 1e6)
         self._traces: dict[str, _Trace] = {}
         self._tracer: Tracer | None = None
         # Records by cookie, of connections whose flow is not known yet.

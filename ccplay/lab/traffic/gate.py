@@ -12,14 +12,11 @@ import contextlib
 import os
 import socket
 import subprocess
-import time
 from collections.abc import Callable, Collection, Generator, Sequence
 
 from ccplay.errors import CcplayError
 from ccplay.lab.netns import Namespace
 from ccplay.lab.traffic.program import Held, Hold, Program, ports_of, sockets_of
-
-# --- A gate: programs that start together wait in front of it, ready to send, and pass at once ----
 
 _PAUSE_EACH_S, _LONGEST_PAUSE_S = 0.0003, 0.005
 """Seconds for which the lab leaves the processor to released programs: for each program, and at
@@ -151,7 +148,7 @@ class GateEntry:
         name: str,
         connections: Collection[tuple[int, int]],
     ) -> tuple[Program, float]:
-        with contextlib.closing(Held(hold)) as held:
+        with contextlib.closing(Held(hold, self._gate.clock)) as held:
             program = await Program.start(namespace, argv, name, held=held)
             held.attach()
         self._held = held
@@ -191,11 +188,9 @@ class GateEntry:
                 ]
         self.give_up()
         await self._gate.until_open()
-        if not late:
-            return self._gate.opened or 0.0
-        # It was released at once; this task continues later, on a busy machine by milliseconds.
-        now = time.monotonic()
-        return self._gate.clock() - (now - (held.passed or now))
+        # A late one was released at once; this task continues milliseconds later on a busy machine.
+        began = held.passed if late else self._gate.opened
+        return self._gate.clock() if began is None else began
 
     async def _approach(self, held: Held) -> None:
         await held.approaching.wait()

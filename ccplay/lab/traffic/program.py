@@ -15,9 +15,8 @@ import signal
 import socket
 import struct
 import sys
-import time
 from collections import deque
-from collections.abc import AsyncIterator, Generator, Sequence
+from collections.abc import AsyncIterator, Callable, Generator, Sequence
 from pathlib import Path
 from typing import Self
 
@@ -119,8 +118,9 @@ class Hold(msgspec.Struct, frozen=True):
 class Held:
     """A program under a filter. Call ``install`` in the child before exec, then ``attach``."""
 
-    def __init__(self, hold: Hold) -> None:
+    def __init__(self, hold: Hold, clock: Callable[[], float]) -> None:
         """Make the filter. Raises ``OSError`` on a machine whose system calls are unknown."""
+        self._clock = clock
         calls = _CALLS.get(platform.machine())
         if calls is None:
             raise OSError(errno.ENOSYS, f"seccomp is not known on {platform.machine()}")
@@ -157,7 +157,7 @@ class Held:
         self.arrived = asyncio.Event()
         """Event set when the program is held at its call; never if it ends before."""
         self.passed: float | None = None
-        """Value of ``time.monotonic`` when the program was let past its call; None before."""
+        """Time of ``clock`` at which the program was let past its call; None before."""
 
     def install(self) -> None:
         """Install the filter in this process, between fork and exec. Raises ``OSError``."""
@@ -185,7 +185,7 @@ class Held:
         self._released = True
         if self._waiting is not None:
             question, self._waiting = self._waiting, None
-            self.passed = time.monotonic()
+            self.passed = self._clock()
             self._answer(question)
 
     def _end(self) -> None:

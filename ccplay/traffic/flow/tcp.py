@@ -25,7 +25,6 @@ from ccplay.model.values import Monitored
 from ccplay.traffic.flow import FlowEnded, FlowStarted, StartFlow
 
 # --- moments at which a flow sent its first data or reached its limit -----------------------------
-# Moments at which a flow sent its first data or reached its limit, from readings around them.
 
 CLOSE_S = 0.0005
 """Seconds between readings while a flow may begin or reach its limit. With epoll it becomes 1 ms,
