@@ -55,7 +55,8 @@ async def playing(
     sinks: Sequence[Sink] = (),
     **options: Any,
 ) -> AsyncIterator[tuple[CcplayApp, Pilot[int]]]:
-    """Run the app; yield once all events are read."""
+    """Run the app; yield once all events are read. A replay that starts at a moment stays there."""
+    options = {"speed": 1e-9 if "start_at" in options else 1.0} | options
     app = CcplayApp(Session(source, title="test", sinks=sinks), **options)
     async with app.run_test(size=size) as pilot:
         await until(pilot, lambda: source.drained)
