@@ -149,20 +149,19 @@ class Offscreen:
 
     async def _settle(self) -> None:
         """Wait until everything drawn has reached the screen."""
-        screen = self._app.screen
-        while True:
+        await self._pilot.pause(0)
+        while not is_settled(self._app):
             await self._pilot.pause(0)
-            waits = has_undrawn_widgets(screen) or self._app.main.emptied
-            if not (waits or any(map(_is_unsettled, screen.walk_children(Widget, with_self=True)))):
-                return
 
 
-def _is_unsettled(part: Widget) -> bool:
-    """Return whether a part still waits for layout, which captions change, or to be drawn."""
-    if must_be_drawn(part):
-        return True
+def is_settled(app: CcplayApp) -> bool:
+    """Return whether no part of the screen waits for layout, which captions change, or drawing."""
+    parts = [*app.screen.walk_children(Widget, with_self=True)]
     # A hidden sheet keeps its old size.
-    return isinstance(part, Sheet) and part.display and (part.width, part.height) != part.size
+    sheets = [each for each in parts if isinstance(each, Sheet) and each.display]
+    if app.main.emptied or any((each.width, each.height) != each.size for each in sheets):
+        return False
+    return not (has_undrawn_widgets(app.screen) or any(map(must_be_drawn, parts)))
 
 
 @asynccontextmanager
