@@ -57,19 +57,20 @@ def quote(value: object) -> str:
 def did_you_mean(word: str, known: Iterable[str]) -> str:
     """Return ``; did you mean "cubic"?``, or all known names if none is similar."""
     known = tuple(dict.fromkeys(islice(known, _MOST_KNOWN + 1)))
-    if len(word) <= _LONGEST_WORD and (near := _nearest(word.lower(), known[:_MOST_KNOWN])):
-        return f"; did you mean {quote(near[0])}?"
+    if near := nearest(word, known):
+        return f"; did you mean {quote(near)}?"
     names = [quote(each) if "," in each else each for each in known[:_MOST_SHOWN]]
     more = ", …" if len(known) > _MOST_SHOWN else ""
     return f" (there are: {', '.join(names)}{more})" if known else ""
 
 
 @lru_cache(maxsize=1000)
-def _nearest(word: str, known: tuple[str, ...]) -> list[str]:
+def nearest(word: str, known: tuple[str, ...]) -> str:
+    """Return the known name that is most similar to a word; empty if none is similar."""
     # Cached: a mistake in a part that many cases share is found again in each case.
     from difflib import get_close_matches  # noqa: PLC0415 - labs start without it
 
-    return get_close_matches(word, known, n=1)
+    return "".join(get_close_matches(word[:_LONGEST_WORD].lower(), known[:_MOST_KNOWN], n=1))
 
 
 # --- kinds of values: how each is typed, shown, written in a file; its JSON Schema ----------------

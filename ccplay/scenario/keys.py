@@ -76,7 +76,8 @@ class QueuePart(Part, frozen=True, kw_only=True, eq=False):
         """Return the ``Qdisc`` with the values that ``tc-KIND(8)`` calls so."""
         table = reader.table(node)
         if "kind" not in table:
-            reader.mistakes.add(node.place, 'kind is missing: which queue, such as "pfifo"')
+            if isinstance(node.value, dict):
+                reader.mistakes.add(node.place, 'kind is missing: which queue, such as "pfifo"')
             return WRONG
         kind = reader.value(table["kind"], _kind, "")
         discipline = described(kind) if kind else None

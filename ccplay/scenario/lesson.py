@@ -343,8 +343,7 @@ def read_lesson(node: Placed | None, network: Network | None, reader: Reader) ->
     table = reader.table(node, LESSON.keys)
     pages = reader.members(table.get("pages"))
     if not 1 <= len(pages) <= MOST_PAGES:
-        text = f"a lesson has 1 to {MOST_PAGES} [[lesson.pages]]"
-        reader.mistakes.add(node.place, text)
+        reader.mistakes.add(node.place, f"a lesson has 1 to {MOST_PAGES} [[lesson.pages]]")
         return None
     taken: dict[str, str] = {}
     read = tuple(_page(each, network, taken, reader) for each in pages)

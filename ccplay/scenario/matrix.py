@@ -295,8 +295,7 @@ def _values(
         reader.mistakes.add(node.place, "an empty list: no case would be run")
     names = reader.members(named, "names") if named else values
     if named and len(names) != len(values):
-        text = f"{len(names)} names for {len(values)} values"
-        reader.mistakes.add(named.place, text)
+        reader.mistakes.add(named.place, f"{len(names)} names for {len(values)} values")
     read: Callable[[Any], Parameter] = LINE.read if named else label_of
     unnamed: Parameter = ""
     labels = [reader.value(each, read, unnamed) for each in names]

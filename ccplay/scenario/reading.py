@@ -152,8 +152,7 @@ def _merged(common: Placed, cases: Placed | None, reader: Reader) -> Iterator[tu
         return
     overrides = reader.members(cases)
     if not overrides:
-        text = "an empty list: leave it out, or write [[case]] tables"
-        reader.mistakes.add(cases.place, text)
+        reader.mistakes.add(cases.place, "an empty list: leave it out, or write [[case]] tables")
     for node in overrides:
         own = reader.table(node, OWN_KEYS)
         if "name" not in own:
@@ -165,8 +164,7 @@ def _merged(common: Placed, cases: Placed | None, reader: Reader) -> Iterator[tu
 def _case(node: Placed, at: Point, reader: Reader) -> Case:
     table = reader.table(node, CASE_KEYS)
     if "duration" not in table:
-        text = 'duration is missing: the longest duration of a run, such as "60 s"'
-        reader.mistakes.add(node.place, text)
+        reader.mistakes.add((), 'duration is missing: how long a run may take, such as "60 s"')
     single = TomlTable(keys=VALUES).values(Placed(node.place, table), reader)
     build, names = read_build(table, reader)
     if names is not None:

@@ -88,6 +88,8 @@ class _StepPart(Part, frozen=True, kw_only=True, eq=False):
         """Return the step as a ``Draft``; it must begin within ``duration_s``."""
         before = reader.mistakes.count
         table = reader.table(node)
+        if not isinstance(node.value, dict):
+            return WRONG
         after = reader.value(table.pop("after", None), NAME.read, None)
         at = table.pop("at", None)
         if at is None and after is None:
@@ -457,8 +459,7 @@ def _check_places(draft: Draft, network: Network, mistakes: Mistakes) -> None:
             mistakes.add(draft.at(field), why)
     if command.ANY_OF and all(getattr(command, name) is None for name in command.ANY_OF):
         *most, last = (fields_of(type(command))[name].key for name in command.ANY_OF)
-        text = f"changes nothing: give it a {', '.join(most)} or {last}"
-        mistakes.add(draft.where, text)
+        mistakes.add(draft.where, f"changes nothing: give it a {', '.join(most)} or {last}")
     if isinstance(command, SetLink) and command.rate == 0 and is_observed(network, command.link):
         mistakes.add(draft.at("rate"), "the link under study needs a rate, or no queue forms")
 

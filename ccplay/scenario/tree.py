@@ -10,7 +10,7 @@ from typing import Any, TypeAlias, TypeVar
 
 import msgspec
 
-from ccplay.model.quantities import MisfitError, did_you_mean, quote
+from ccplay.model.quantities import MisfitError, did_you_mean, nearest, quote
 from ccplay.scenario import document
 from ccplay.scenario.document import DEEPEST, GivenPath, Mistakes, Place, spell
 from ccplay.visible import control_in
@@ -203,6 +203,9 @@ class Reader:
             # A value set by a path has another place, which does not show the key.
             there = "" if each.place[-1:] == (key,) else key
             self.mistakes.add(each.place, unknown_key(key, known, there))
+            # Else the key that was meant would be reported as missing.
+            if meant := nearest(key, known):
+                table.setdefault(meant, each)
         return table
 
     def members(self, node: Placed | None, of: str = "tables") -> list[Placed]:

@@ -189,11 +189,3 @@ def test_an_observed_queue_that_does_not_exist_is_refused_where_it_is_named() ->
     (line,) = caught.value.lines
     assert line.startswith("own.toml:2: topology.observed[0]: there is no link")
     assert 'did you mean "h2->r"?' in line
-
-
-def test_of_a_misspelt_topology_only_its_kind_is_reported() -> None:
-    text = 'duration = "9 s"\ntopology = { kind = "leafspine", leaves = 2, spines = 2, hops = 3 }\n'
-    with pytest.raises(ScenarioError) as caught:
-        parse(text + 'links.edge.delay = "1 ms"\nhosts.h9.cc = "reno"\n', PATH)
-    (line,) = caught.value.lines
-    assert 'did you mean "leaf-spine"?' in line
