@@ -87,8 +87,7 @@ def _scenario(name: str, kind: str) -> tuple[Path, str]:
     from ccplay.assets import assets
 
     template = assets("scenarios") / "templates" / f"{kind}.toml"
-    stem = name.removesuffix(".toml")
-    return Path(f"{stem}.toml"), template.read_text(encoding="utf-8")
+    return Path(name.removesuffix(".toml") + ".toml"), template.read_text(encoding="utf-8")
 
 
 def _algorithm(name: str) -> tuple[Path, str]:
@@ -106,8 +105,7 @@ def _discipline(name: str, origin: str | None) -> tuple[Path, str]:
 
     name = name.removesuffix(".py")
     check_name(name)
-    text = fill_template(name) if origin is None else copy_source(name, origin)
-    return Path(f"{name}.py"), text
+    return Path(f"{name}.py"), fill_template(name) if origin is None else copy_source(name, origin)
 
 
 # --- ``ccplay check`` ----------------------------------------------------------------------------
@@ -138,6 +136,7 @@ def run_check(arguments: argparse.Namespace) -> int:
         return _check_discipline(arguments)
     if name.endswith((SUFFIX, f"{SUFFIX}.c", ".c")):
         return _check_algorithm(arguments)
+    from ccplay.analysis.metrics import check_metrics
     from ccplay.scenario.library import find
     from ccplay.scenario.reading import load
 
@@ -148,6 +147,7 @@ def run_check(arguments: argparse.Namespace) -> int:
 
         print(summary(open_lesson(str(arguments.file))))
         return 0
+    check_metrics(scenario)
     cases = scenario.cases
     shown = f"{len(cases)} cases" if len(cases) > 1 else f"runs {cases[0].duration_s:g} s"
     print(printable(f"{scenario.title}: no mistake; {shown}"))

@@ -104,6 +104,8 @@ def test_a_mistake_in_a_scenario_is_named_by_check(
     capsys.readouterr()
     assert main(["check", "a.toml"]) == 3
     assert "start-pin" in capsys.readouterr().err
+    file.write_text('duration = "3 s"\nmetrics = ["flows.7.bytes"]', encoding="utf-8")
+    assert main(["check", "a.toml"]) == 3
 
 
 @pytest.mark.parametrize(
