@@ -137,7 +137,7 @@ async def test_what_arrives_is_a_plot_with_what_is_sent_above_it() -> None:
         offers = {text: (what, run) for text, what, run in band.offers(app.main.view)}
         assert {"plot: UDP", "plot: UDP loss", "plot: UDP delay"} <= {*offers}
         offers["plot: UDP"][1]()
-        await pilot.pause()
+        await until(pilot, lambda: text_of(app, "udp"))
         for t, arrives in ((9.5, "u1 3.7"), (10.5, "u1 3.1"), (16.0, "")):
             seek(app, t)
             title = text_of(app, "udp").splitlines()[0]
